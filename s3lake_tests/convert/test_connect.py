@@ -3,7 +3,6 @@
 import base64
 import datetime
 import json
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +13,6 @@ from s3lake.convert.values import Conversion, Converted
 from s3lake.schema import connect
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake_tests.convert.records import batch
-from s3lake_tests.kit.cpu_time import least_cpu_time
 
 UTC = datetime.timezone.utc
 LOGICAL = "org.apache.kafka.connect.data."
@@ -68,14 +66,6 @@ def test_a_decimal_is_base64_of_its_bytes_or_a_number(payload: Any) -> None:
     assert one(schema, b'{"a":%s}' % text) == {"a": Decimal("2.10")}
     line = one(schema, b'{"a":%s}' % text, "json")
     assert json.loads(line, parse_float=Decimal) == {"a": Decimal("2.10")}
-
-
-def test_what_is_optional_may_be_null_and_is_where_it_is_absent() -> None:
-    schema = struct(field("a", "int32", optional=False), field("b", "string"))
-    converted = conversion()(batch(message(schema, {"a": 1})), {})
-    (part,) = converted.parts
-    assert part.streams["data"].to_pylist() == [{"a": 1, "b": None}]
-    assert [one.nullable for one in part.streams["data"].schema] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -140,10 +130,6 @@ def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
     assert connect.compile_schema(deep, tabular=True) == "the schema is nested too deeply"
 
 
-def test_a_default_beyond_all_numbers_is_a_record_error() -> None:
-    assert "is not valid for Connect" in connect.compile_schema(b'{"type": "int32", "default": 1e999}', tabular=True)
-
-
 # Lines
 
 
@@ -170,24 +156,6 @@ def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
         None,
         ["com.acme.Order", "com.acme.User", None, None, "com.acme.Order"],
     )
-
-
-def test_lines_of_two_schema_names_in_turn_cost_what_lines_of_one_name_cost() -> None:
-    orders, users = struct(field("a", "int32")), struct(field("a", "int32"), name="com.acme.User")
-    by = conversion("json")
-
-    def cpu_s(*schemas: dict[str, Any]) -> float:
-        texts = [message(schema, {"a": 1}) for schema in schemas]
-        records = batch(*(texts * (4_000 // len(texts))))
-
-        def measured() -> float:
-            began = time.process_time()
-            by(records, {})
-            return time.process_time() - began
-
-        return least_cpu_time(measured, tries=5, enough=0)
-
-    assert cpu_s(orders, users) < 4 * cpu_s(orders)
 
 
 # Tables of several schemas

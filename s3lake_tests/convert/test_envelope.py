@@ -95,11 +95,6 @@ def test_a_key_that_is_no_text_is_a_record_error() -> None:
     assert converted.refused[0].startswith("key: ")
 
 
-def test_json_array_elements_are_the_same_objects() -> None:
-    records = batch(b"1", keys=[b"k"], headers=[None])
-    assert lines(conversion("json_array"), records) == lines(conversion("json"), records)
-
-
 # Tables
 
 

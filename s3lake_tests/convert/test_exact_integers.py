@@ -10,10 +10,8 @@ import pytest
 from s3lake.commit.documents import Recorded
 from s3lake.convert import json_table
 from s3lake.convert.limits import NO_LIMITS, Limits
-from s3lake.convert.values import Conversion
 from s3lake.land.task.outcomes import Done, Grown, unite_recorded
 from s3lake.schema.types import from_document, to_document
-from s3lake_tests.convert.records import batch
 
 ONE, TWO = 1795478431311000001, 1795478431311000002
 
@@ -77,15 +75,6 @@ def test_an_integer_beyond_64_bits_is_a_double_or_refused_and_widens_nothing_the
     assert to_document(read([{"n": 5}, {"n": 2**63}]).columns) == {"n": "double"}
     found = read([{"n": 5}, {"n": 2**63 + 1}])
     assert (rows(found), list(found.refused), to_document(found.columns)) == ([{"n": 5}], [1], {"n": "int64"})
-
-
-@pytest.mark.parametrize("format", ["parquet", "avro", "csv"])
-def test_no_format_rounds_an_integer(format: str) -> None:
-    by = Conversion("string", "json", format, "skip")
-    converted = by(batch(b'{"id":0.5}', b'{"id":%d}' % ONE, b'{"id":7}'), from_document({"id": "double"}))
-    assert list(converted.refused) == [1]
-    converted = by(batch(b'{"id":0.5}', b'{"id":%d}' % ONE), {})
-    assert converted.parts[0].streams["data"].to_pylist() == [{"id": ONE}]
 
 
 # What is recorded

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from s3lake.convert import column, json_table
 from s3lake.convert.gate import Refusals
-from s3lake.convert.json_table import _Look
-from s3lake.schema.types import Columns, Primitive, from_document, to_document
+from s3lake.schema.types import from_document, to_document
 
 Document = dict[str, Any]
 
@@ -249,28 +248,3 @@ def test_values_that_have_not_passed_the_gate_are_read_and_refused_as_if_they_ha
     assert found.refused == refused | {kept[row]: reason for row, reason in checked.refused.items()}
     assert (found.columns, found.large) == (checked.columns, checked.large)
     assert (found.batch and found.batch.to_pylist()) == (checked.batch and checked.batch.to_pylist())
-
-
-# Odd records
-
-
-PLAIN = [{"id": row, "at": "2026-11-20T08:15:00Z", "price": row / 8} for row in range(4_000)]
-
-
-@pytest.mark.parametrize("pinned", [{}, {"at": Primitive.TIMESTAMP}])
-@pytest.mark.parametrize("odd", [{"id": "x"}, {"id": 0.5}, {"id": {}}, {"new": [1]}, {"at": 5}, {"price": 2**63}])
-def test_an_odd_record_makes_no_other_be_looked_at_by_itself(
-    odd: dict[str, Any], pinned: Columns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[int] = []
-    look = _Look._look
-    monkeypatch.setattr(_Look, "_look", lambda rows, row: (looked.append(row), look(rows, row)))
-    columns = from_document({"id": "int64", "price": "double"}) | (pinned or {"at": Primitive.STRING})
-    values: list[Any] = [dict(value) for value in PLAIN]
-    for row in (7, 1_800, 3_999):
-        values[row] |= odd
-    batch, _, refused, *_ = json_table.read_objects(binary(*values), columns, pinned)
-    assert set(looked) <= {7, 1_800, 3_999}
-    assert set(refused) <= {7, 1_800, 3_999}
-    kept = [values[row]["id"] for row in range(len(values)) if row not in refused]
-    assert [value["id"] for value in batch.to_pylist()] == kept

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow.parquet as pq
 import pytest
 from google.protobuf import descriptor_pb2, json_format, message_factory
@@ -102,13 +101,6 @@ def test_the_golden_table(registry: SchemaRegistry) -> None:
     file = written(FileFormat("parquet", "none"), [part.streams["data"]])
     rows = pq.read_table(io.BytesIO(file)).to_pylist(maps_as_pydicts="strict")
     assert rows == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
-
-
-def test_the_golden_table_in_avro(registry: SchemaRegistry) -> None:
-    (part,) = converted(registry, full(), b"", format="avro").parts
-    reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", "none"), [part.streams["data"]])))
-    assert list(reader) == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
-    assert json.loads(reader.metadata["avro.schema"])["name"] == "Order"
 
 
 def test_an_optional_field_whose_name_begins_with_an_underscore_is_a_column_of_its_own(

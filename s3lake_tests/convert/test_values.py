@@ -77,14 +77,6 @@ def test_bytes_as_text_need_no_utf8() -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "text", "parquet"])
-def test_json_is_judged_whatever_the_format(format: str) -> None:
-    converted = convert(conversion("json", format), b'{"a":1}', b"{", b'{"a":2}', b"\xff", b"")
-    assert set(converted.refused) == {1, 3, 4}
-    assert kept(converted) == [0, 2]
-    assert len(data(converted)) == 2
-
-
-@pytest.mark.parametrize("format", ["json", "text", "parquet"])
 def test_a_string_has_to_be_utf8(format: str) -> None:
     converted = convert(conversion("string", format), b"x", b"\xff")
     assert converted.refused == {1: "not UTF-8: byte 0 is 0xff"}

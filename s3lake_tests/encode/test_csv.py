@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pyarrow import csv as pyarrow_csv
 
 from s3lake.encode import FileFormat, prepare
-from s3lake.objects.csv import cast_texts
 from s3lake_tests.encode.tables import FLAT, batches, everything
 from s3lake_tests.encode.written import LINES, VERBS, written
 from s3lake_tests.kit.codecs import TEXT_CODECS, decompress
@@ -172,12 +171,3 @@ def test_duckdb_reads_every_type(tmp_path: Path) -> None:
         for row in payload.to_pylist()
     ]
     assert found == expected
-
-
-def test_moments_that_have_no_text_are_milliseconds_in_every_precision() -> None:
-    number = 971_890_963_200_000_123  # of the year 32768
-    batch = pa.record_batch({"a": pa.array([number, -1, None], pa.timestamp("us", "UTC")), "b": pa.array([1, 2, 3])})
-    body = written(CSV, [batch])
-    assert body.decode().splitlines()[1:] == ["971890963200000.123,1", "1969-12-31T23:59:59.999999Z,2", ",3"]
-    texts = pa.array([line.split(",")[0] for line in body.decode().splitlines()[1:]])
-    assert cast_texts(texts, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist() == [number, -1, None]

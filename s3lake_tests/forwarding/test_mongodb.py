@@ -1,8 +1,5 @@
 """Hours in a collection of MongoDB: what is its own."""
 
-from typing import Any
-
-import pymongo
 import pytest
 from bson.decimal128 import Decimal128
 
@@ -23,16 +20,6 @@ def test_of_two_that_claim_an_hour_at_once_one_is_refused(mongodb: str, land: La
     assert destination.write_entry(hour, complete=False, after=claim) is not None
     assert destination.write_entry(hour, complete=True, after=claim) is None
     assert destination.read_content(hour) is None
-
-
-@_SLOW
-@pytest.mark.usefixtures("in_mongodb")
-def test_the_ledger_says_what_an_hour_was(
-    collections: "pymongo.database.Database[dict[str, Any]]", mongodb: str, land: Land
-) -> None:
-    forward_hour(hour_of(land()), MongoDB(mongodb))
-    [entry] = collections["events_hours"].find()
-    assert (entry["offsets"], entry["rows"], entry["complete"]) == ({"0": [0, 2]}, 2, True)
 
 
 def test_no_digit_of_a_number_is_lost() -> None:

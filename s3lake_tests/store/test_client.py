@@ -29,10 +29,6 @@ def test_a_client_has_the_address_and_the_limits_of_its_connection() -> None:
     assert manners.request_checksum_calculation == manners.response_checksum_validation == "when_required"
 
 
-def test_a_client_tries_once_by_default() -> None:
-    assert client.make_client(PLACE).meta.config.retries["total_max_attempts"] == 1
-
-
 @pytest.mark.parametrize(
     ("settings", "address"),
     [
@@ -106,14 +102,6 @@ def test_threads_share_one_client(server: Scripted) -> None:
     with ThreadPoolExecutor(8) as pool:
         clients = set(pool.map(lambda _: id(client.get_client(store.connection)), range(8)))
     assert len(clients) == 1
-
-
-def test_models_of_botocore_are_read_once(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.make_client(server.store().connection)
-    read: list[str] = []
-    monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
-    client.make_client(server.store(region="elsewhere").connection)
-    assert read == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -399,13 +399,6 @@ class TestUploadsUnderWay:
 # What the bucket in memory does next to the contract
 
 
-def test_it_notes_which_records_an_object_holds() -> None:
-    store = MemoryStore()
-    store.tag_offsets("a", 3, 9, 5)
-
-    assert store.tagged == {"a": (3, 9, 5)}
-
-
 def test_an_upload_is_known_by_its_key_and_its_id_together() -> None:
     store = MemoryStore()
     upload = store.create_upload("a", {})

@@ -122,13 +122,6 @@ def test_certificates_of_ones_own_are_for_a_token_service_of_ones_own(
     assert [settings["verify"] for settings in made] == [str(tmp_path / "ca.pem") if own else None]
 
 
-def test_a_token_service_is_waited_for_as_long_as_the_store(server: Scripted, made: list[dict[str, Any]]) -> None:
-    store_of(server, credentials=KEYS, role={"arn": ROLE}).head("a")
-    (manners,) = [settings["config"] for settings in made]
-    assert (manners.connect_timeout, manners.read_timeout) == (5, 45)
-    assert manners.retries["total_max_attempts"] == 1
-
-
 def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Path) -> None:
     role = {"arn": ROLE, "token_file": str(tmp_path / "none"), "endpoint_url": server.url}
     with pytest.raises(StoreDeniedError, match=r"s3\.role\.token_file .*none cannot be read: No such file"):

@@ -1,6 +1,5 @@
 """A store that enforces rights, keys and encryption: landing under exactly the policy that `s3lake iam` prints."""
 
-import base64
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -151,18 +150,3 @@ def test_a_key_of_the_store_s_own_management_encrypts_what_names_it(minio: Embed
     store.put(f"{prefix}a", b"one")
     head = make_client(connection_to(minio)).head_object(Bucket=BUCKET, Key=f"{prefix}a")
     assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", f"arn:aws:kms:{MINIO_KEY}")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"created_with": (("StorageClass", "STANDARD_IA"),)}, "s3.objects.storage_class"),
-        ({"customer_key": base64.b64encode(bytes(32)).decode()}, "s3.objects.customer_key .* over https"),
-    ],
-)
-def test_what_it_does_not_do_is_told_before_anything_is_landed(
-    minio: EmbeddedS3, prefix: str, settings: dict[str, Any], message: str
-) -> None:
-    store = S3Store(replace(connection_to(minio), **settings), BUCKET)
-    with pytest.raises(StoreDeniedError, match=message):
-        trial.try_store(store, f"{prefix}.indexes", f"{prefix}raw/")

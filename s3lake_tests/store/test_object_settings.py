@@ -89,18 +89,6 @@ def test_a_store_that_ignores_a_customer_key_is_refused_before_landing(moto: Emb
         try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
 
 
-@pytest.mark.slow("versitygw, a Go program")
-@pytest.mark.parametrize(
-    ("objects", "lost"), [({"encryption": "AES256"}, "encryption"), ({"storage_class": "STANDARD_IA"}, "storage_class")]
-)
-def test_a_store_that_ignores_a_setting_is_refused(
-    versitygw: EmbeddedS3, prefix: str, objects: dict[str, Any], lost: str
-) -> None:
-    store = store_with(versitygw, objects=objects)
-    with pytest.raises(StoreDeniedError, match=rf"s3\.objects\.{lost}|s3\.objects asks"):
-        try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
-
-
 @pytest.mark.parametrize("objects", [{"encryption": "aws:kms"}, {"storage_class": "STANDARD_IA"}, {"tags": {"a": "b"}}])
 def test_a_store_that_applies_a_setting_passes(moto: EmbeddedS3, prefix: str, objects: dict[str, Any]) -> None:
     try_store(store_with(moto, objects=objects), f"{prefix}.indexes", f"{prefix}raw/")

@@ -24,12 +24,6 @@ def landed(store: MemoryStore, body: bytes, commit: str = "c") -> None:
     store.complete_upload("a", upload, [store.upload_part("a", upload, 1, body)])
 
 
-def test_an_object_is_read_from_beginning_to_end() -> None:
-    store, body = MemoryStore(), random.Random(1).randbytes(2 * PART_BYTES + 5)
-    landed(store, body)
-    assert open_object(store, "a", len(body), "c").read() == body
-
-
 def test_an_object_can_be_read_at_any_place() -> None:
     store, body = MemoryStore(), random.Random(1).randbytes(3 * PART_BYTES)
     landed(store, body)

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.sink.transforms import Predicate, Transform
-from s3lake.source.records import SCHEMA
 from s3lake.transform.batch import Transformed, apply_chain
 from s3lake.transform.chain import Chain
+from s3lake_tests.convert.records import batch
 
 CLOCK = 1_578_223_264_123  # 2020-01-05T11:21:04.123Z
 TOPIC = "orders"
@@ -35,16 +35,13 @@ def raw(one: Any) -> bytes | None:
 
 
 def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
-    headers = [[{"key": k, "value": v} for k, v in one.headers] or None for one in messages]
-    columns = {
-        "partition": pa.array([one.partition for one in messages], pa.int32()),
-        "offset": pa.array([one.offset + row for row, one in enumerate(messages)], pa.int64()),
-        "timestamp": pa.array([one.timestamp * 1000 for one in messages], pa.timestamp("us", "UTC")),
-        "value": pa.array([raw(one.value) for one in messages], pa.binary()),
-        "key": pa.array([raw(one.key) for one in messages], pa.binary()),
-        "headers": pa.array(headers, SCHEMA.field("headers").type),
-    }
-    return pa.record_batch(columns)
+    return batch(
+        *(raw(one.value) for one in messages),
+        keys=[raw(one.key) for one in messages],
+        headers=[one.headers or None for one in messages],
+        timestamps=[one.timestamp for one in messages],
+        first=messages[0].offset if messages else 0,
+    )
 
 
 def smt(type: str, options: dict[str, Any] | None = None, **more: Any) -> Transform:

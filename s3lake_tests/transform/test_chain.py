@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.sink.transforms import Transform
-from s3lake.source.records import SCHEMA
-from s3lake.transform import batch
 from s3lake.transform.batch import apply_chain
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, after, batch_of, chain, refusal, run, smt, when
 
@@ -44,17 +41,6 @@ def test_a_batch_is_split_into_kept_refused_and_dropped() -> None:
     assert done.dropped == 1
     assert done.batch.column("value").to_pylist() == [b'{"a":0}', b'{"a":0}']
     assert done.batch.column("offset").to_pylist() == [100, 103]
-
-
-def test_a_batch_can_lose_all_its_records() -> None:
-    done = run(chain(ADD, WALLCLOCK), Message(b"{"), Message(b""))
-    assert done.batch.num_rows == 0
-    assert list(done.refused) == [0, 1]
-
-
-def test_an_empty_batch_stays_one() -> None:
-    done = apply_chain(chain(WALLCLOCK, ADD), batch_of([]), TOPIC, CLOCK)
-    assert (done.batch.num_rows, done.refused, done.dropped) == (0, {}, 0)
 
 
 @pytest.mark.parametrize(
@@ -191,22 +177,7 @@ def test_workers_import_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
-# Headers in Arrow
-
 HEADERS = st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.binary(max_size=3)), max_size=3)
-
-
-@given(st.lists(HEADERS, max_size=5), st.data())
-def test_headers_are_appended_to_columns(rows: list[Any], data: st.DataObject) -> None:
-    column = batch.append_headers(pa.nulls(len(rows), SCHEMA.field("headers").type), rows)
-    assert batch.read_headers(column) == rows
-    start = data.draw(st.integers(0, len(rows)))
-    part, rows = column.slice(start), rows[start:]
-    assert batch.read_headers(part) == rows
-    added = data.draw(st.lists(HEADERS, min_size=len(rows), max_size=len(rows)))
-    assert batch.read_headers(batch.append_headers(part, added)) == [
-        one + more for one, more in zip(rows, added, strict=True)
-    ]
 
 
 # Nothing is ever raised, and nothing lost

@@ -48,143 +48,124 @@ def test_types(kind: str, why: str) -> None:
     assert error.path == ("type",)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "why"),
-    [
-        ("MaskField$Value", {}, "fields is missing; add it, for example fields=phone,address"),
-        ("MaskField$Value", {"feilds": "a"}, "fields is missing (is 'feilds' meant?); add it"),
+OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "MaskField$Value": [
+        ({}, "fields is missing; add it, for example fields=phone,address"),
+        ({"feilds": "a"}, "fields is missing (is 'feilds' meant?); add it"),
+        ({"fields": "a", "replace": "x"}, "replace is not an option; did you mean replacement? allowed"),
+        ({"fields": "a,,b"}, "fields: 'a,,b' has an empty name between commas; take a comma out"),
+        ({"fields": "a", "replacement": ""}, "replacement is empty"),
+    ],
+    "InsertField$Value": [
+        ({}, "no field is inserted; set topic.field, partition.field, offset.field, timesta"),
+        ({"static.field": "a"}, "static.value is missing"),
+    ],
+    "ReplaceField$Value": [
+        ({}, "nothing is replaced; set exclude, include or renames"),
+        ({"renames": "a-b"}, "renames: 'a-b' is not a renaming; write old:new,old2:new2"),
+        ({"renames": "a:c,b:c"}, "renames: 'b:c' names a field for the second time"),
+        ({"exclude": "a", "blacklist": "b"}, "blacklist is the old name of exclude: take one"),
+    ],
+    "ExtractField$Value": [
+        ({"field": "a", "field.syntax.version": "V3"}, "'V3' is not allowed; use one of: V1, V2"),
+        ({"field": "`a", "field.syntax.version": "V2"}, "field: '`a': a backtick is not closed"),
+    ],
+    "Cast$Value": [
+        ({"spec": "a:int31"}, "spec: 'int31' in 'a:int31' is not a type; use one of: int8, int16, int32"),
+        ({"spec": "int8,a:int8"}, "spec: a type for the whole must be alone"),
+        ({"spec": "a:b:int8"}, "spec: 'a:b:int8' is not field:type"),
+    ],
+    "HeaderFrom$Value": [
+        ({"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 names for 2 fields"),
+        ({"fields": "a", "headers": "h", "operation": "mv"}, "did you mean move? use one of: move, c"),
+    ],
+    "RegexRouter": [
+        ({"regex": "(", "replacement": "x"}, "regex: '(' is not a regular expression"),
+        ({"regex": "a", "replacement": "$1"}, "replacement: '$1': the expression has no gro"),
+    ],
+    "TimestampRouter": [({"timestamp.format": "YYYY"}, "timestamp.format: date pattern 'YYYY': Y is the year of the")],
+    "TimestampConverter$Value": [
+        ({"target.type": "string"}, "format is missing; target.type string needs it"),
+        ({"target.type": "millis"}, "target.type: 'millis' is not allowed"),
+    ],
+    "InsertHeader": [({"header": "a"}, "value.literal is missing")],
+    "DropHeaders": [({"headers": []}, "headers is empty")],
+    "InsertWallclock": [
+        ({}, "header.name is missing; add it, for example header.name=wallclock"),
+        ({"header.name": "a", "format": "bad"}, "format: date pattern 'bad': 'b' is not supported"),
+        ({"header.name": "a", "timezone": "Mars"}, "timezone: 'Mars' is not a time zone"),
         (
-            "MaskField$Value",
-            {"fields": "a", "replace": "x"},
-            "replace is not an option; did you mean replacement? allowed",
-        ),
-        ("MaskField$Value", {"fields": "a,,b"}, "fields: 'a,,b' has an empty name between commas; take a comma out"),
-        ("MaskField$Value", {"fields": "a", "replacement": ""}, "replacement is empty"),
-        ("InsertField$Value", {}, "no field is inserted; set topic.field, partition.field, offset.field, timesta"),
-        ("InsertField$Value", {"static.field": "a"}, "static.value is missing"),
-        ("ReplaceField$Value", {}, "nothing is replaced; set exclude, include or renames"),
-        ("ReplaceField$Value", {"renames": "a-b"}, "renames: 'a-b' is not a renaming; write old:new,old2:new2"),
-        ("ReplaceField$Value", {"renames": "a:c,b:c"}, "renames: 'b:c' names a field for the second time"),
-        ("ReplaceField$Value", {"exclude": "a", "blacklist": "b"}, "blacklist is the old name of exclude: take one"),
-        ("ExtractField$Value", {"field": "a", "field.syntax.version": "V3"}, "'V3' is not allowed; use one of: V1, V2"),
-        ("ExtractField$Value", {"field": "`a", "field.syntax.version": "V2"}, "field: '`a': a backtick is not closed"),
-        ("Cast$Value", {"spec": "a:int31"}, "spec: 'int31' in 'a:int31' is not a type; use one of: int8, int16, int32"),
-        ("Cast$Value", {"spec": "int8,a:int8"}, "spec: a type for the whole must be alone"),
-        ("Cast$Value", {"spec": "a:b:int8"}, "spec: 'a:b:int8' is not field:type"),
-        ("HeaderFrom$Value", {"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 names for 2 fields"),
-        (
-            "HeaderFrom$Value",
-            {"fields": "a", "headers": "h", "operation": "mv"},
-            "did you mean move? use one of: move, c",
-        ),
-        ("RegexRouter", {"regex": "(", "replacement": "x"}, "regex: '(' is not a regular expression"),
-        (
-            "RegexRouter",
-            {"regex": "a", "replacement": "$1"},
-            "replacement: '$1': the expression has no gro",
-        ),
-        (
-            "TimestampRouter",
-            {"timestamp.format": "YYYY"},
-            "timestamp.format: date pattern 'YYYY': Y is the year of the",
-        ),
-        ("TimestampConverter$Value", {"target.type": "string"}, "format is missing; target.type string needs it"),
-        ("TimestampConverter$Value", {"target.type": "millis"}, "target.type: 'millis' is not allowed"),
-        ("InsertHeader", {"header": "a"}, "value.literal is missing"),
-        ("DropHeaders", {"headers": []}, "headers is empty"),
-        ("InsertWallclock", {}, "header.name is missing; add it, for example header.name=wallclock"),
-        ("InsertWallclock", {"header.name": "a", "format": "bad"}, "format: date pattern 'bad': 'b' is not supported"),
-        ("InsertWallclock", {"header.name": "a", "timezone": "Mars"}, "timezone: 'Mars' is not a time zone"),
-        (
-            "InsertWallclock",
             {"header.name": "a", "value.type": "epoch", "timezone": "CET"},
             "timezone: 'CET' has no meaning with value.type epoch",
         ),
+    ],
+    "InsertRollingWallclock": [
         (
-            "InsertRollingWallclock",
             {"header.name": "a", "rolling.window.size": 61},
             "rolling.window.size: 61 is not allowed; write a whole number from 1 to 60",
         ),
         (
-            "InsertRollingWallclock",
             {"header.name": "a", "rolling.window.type": "hours", "rolling.window.size": "25"},
             "rolling.window.size: '25' is not allowed; write a whole number from 1 to 24",
         ),
+    ],
+    f"{LENSES}TimestampConverter": [
+        ({"header.name": "a", "target.type": "string"}, "format.to.pattern is missing; target.type string needs it"),
         (
-            f"{LENSES}TimestampConverter",
-            {"header.name": "a", "target.type": "string"},
-            "format.to.pattern is missing; target.type string needs it",
-        ),
-        (
-            f"{LENSES}TimestampConverter",
             {"header.name": "a", "target.type": "unix", "rolling.window.type": "hours"},
             "rolling.window.size is missing; how many hours a window has",
         ),
         (
-            f"{LENSES}TimestampConverter",
             {"header.name": "a", "target.type": "unix", "field": "_timestamp.x"},
             "field: '_timestamp.x': _timestamp has no fields",
         ),
         (
-            f"{LENSES}TimestampConverter",
             {"header.name": "a", "target.type": "unix", "format.from.pattern": "HH:mm"},
             "format.from.pattern: date pattern 'HH:mm' does not name a day",
         ),
+    ],
+    "InsertRecordTimestampHeaders": [
         (
-            "InsertRecordTimestampHeaders",
             {"locale": "fr", "month.format": "MMM"},
             "month.format: date pattern 'MMM': MMM prints a name, and names are English only",
         ),
-        ("iggy.add_fields", {"fields": "a"}, "fields: 'a' is not a list; write [{key: service, value: {static: api}}]"),
-        ("iggy.add_fields", {"fields": [{"value": {"static": 1}}]}, "fields[0]: key is missing"),
+    ],
+    "iggy.add_fields": [
+        ({"fields": "a"}, "fields: 'a' is not a list; write [{key: service, value: {static: api}}]"),
+        ({"fields": [{"value": {"static": 1}}]}, "fields[0]: key is missing"),
+        ({"fields": [{"key": "a", "value": 1}]}, "fields[0]: value 1 is not allowed; give static or"),
         (
-            "iggy.add_fields",
-            {"fields": [{"key": "a", "value": 1}]},
-            "fields[0]: value 1 is not allowed; give static or",
-        ),
-        (
-            "iggy.add_fields",
             {"fields": [{"key": "a", "value": {"computed": "uuid"}}]},
             "fields[0]: computed 'uuid' is not allowed; use one of: date_time, timestamp_nanos",
         ),
+    ],
+    "iggy.update_fields": [
         (
-            "iggy.update_fields",
             {"fields": [{"key": "a", "value": {"static": 1}, "condition": "never"}]},
             "fields[0]: condition 'never' is not allowed; use one of: always, key_exists, key_not_exists",
         ),
-        ("iggy.unwrap_envelope", {"field": ""}, "field is empty"),
+    ],
+    "iggy.unwrap_envelope": [({"field": ""}, "field is empty")],
+    "iggy.filter_fields": [
+        ({"patterns": [{"key": "a"}]}, "patterns[0]: 'key' is not a name; allowed here: key_pattern"),
         (
-            "iggy.filter_fields",
-            {"patterns": [{"key": "a"}]},
-            "patterns[0]: 'key' is not a name; allowed here: key_pattern",
-        ),
-        (
-            "iggy.filter_fields",
             {"patterns": [{"key_pattern": {"begins": "a"}}]},
             "patterns[0].key_pattern: 'begins' is not allowed; use one of: exact: …, starts_with: …",
         ),
         (
-            "iggy.filter_fields",
             {"patterns": [{"value_pattern": {"between": [1]}}]},
             "patterns[0].value_pattern: between needs two numbers, [low, high]; not [1]",
         ),
-        (
-            "iggy.filter_fields",
-            {"patterns": [{"key_pattern": {"regex": "("}}]},
-            "patterns[0].key_pattern: '(' is not a regular expression",
-        ),
-        (
-            "iggy.filter_fields",
-            {"include_matching": "maybe"},
-            "include_matching: 'maybe' is not allowed; write true or fa",
-        ),
-        (
-            "iggy.delete_fields",
-            {"feilds": ["a"]},
-            "feilds is not an option; did you mean fields? allowed here: fields, en",
-        ),
+        ({"patterns": [{"key_pattern": {"regex": "("}}]}, "patterns[0].key_pattern: '(' is not a regular expression"),
+        ({"include_matching": "maybe"}, "include_matching: 'maybe' is not allowed; write true or fa"),
     ],
-)
+    "iggy.delete_fields": [
+        ({"feilds": ["a"]}, "feilds is not an option; did you mean fields? allowed here: fields, en")
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "options", "why"), [(kind, *row) for kind, rows in OPTIONS.items() for row in rows])
 def test_options(kind: str, options: dict[str, Any], why: str) -> None:
     error = misfit(type=kind, options=options)
     assert why in str(error)

@@ -135,10 +135,6 @@ def test_they_are_found_wherever_a_type_has_them() -> None:
     assert {type(marked["n"]), type(marked["more"]), type(marked["by"]["x"]["n"])} == {int}
 
 
-def test_a_type_without_them_marks_nothing() -> None:
-    assert make_marker(Struct({"a": List(Primitive.INT64), "b": Map(Primitive.TIMESTAMP_US)})) is None
-
-
 # A Schema Registry
 
 

@@ -32,9 +32,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
-from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import OffsetRange
 from s3lake_tests.kit.http import Request, Response, as_json, serve
 from s3lake_tests.kit.lake import START, at, fill, values
 
@@ -73,13 +70,6 @@ class Secured:
         return {"ssl.ca.location": str(self.files / "ca.pem")}
 
     @property
-    def certificate(self) -> dict[str, str]:
-        return {
-            "ssl.certificate.location": str(self.files / "client.crt"),
-            "ssl.key.location": str(self.files / "client.key"),
-        }
-
-    @property
     def token(self) -> dict[str, str]:
         """Properties with which librdkafka asks the provider for a token."""
         return {
@@ -90,14 +80,6 @@ class Secured:
             "sasl.oauthbearer.client.secret": SECRET,
             "sasl.oauthbearer.scope": "kafka",
         }
-
-    def read(self, listener: str, properties: Mapping[str, str]) -> list[bytes]:
-        """The values of the topic of one record, planned and read by one configuration."""
-        offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
-        (start, end) = offsets.log_ranges("secured")[0]
-        brokers = KafkaReader(self.server(listener), properties)
-        found = brokers.batches("secured", [OffsetRange(0, start, end)], ("value",))
-        return [value for batch in found for value in batch["value"].to_pylist()]
 
 
 def login(mechanism: str) -> dict[str, str]:

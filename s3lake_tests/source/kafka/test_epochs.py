@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
@@ -51,22 +52,13 @@ def test_the_offset_at_which_a_log_was_cut_is_found_after_it_grew_again(tmp_path
 
 
 def test_a_cut_log_in_words_that_are_not_known_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Answer:
-        def error(self) -> Any:
-            return self
-
-        def partition(self) -> int:
-            return 0
-
-        def code(self) -> int:
-            return KafkaError._AUTO_OFFSET_RESET
-
-        def str(self) -> str:
-            return "partition log truncation detected, somewhere"
+    answer = Mock(**{"partition.return_value": 0})
+    answer.error.return_value.code.return_value = KafkaError._AUTO_OFFSET_RESET
+    answer.error.return_value.str.return_value = "partition log truncation detected, somewhere"
 
     class Other(Consumer):
         def poll(self, timeout: float = -1) -> Any:  # noqa: ARG002
-            return Answer()
+            return answer
 
     monkeypatch.setattr(epochs, "Consumer", Other)
     with pytest.raises(KafkaUnavailableError, match="was cut, and not where: partition log truncation detected"):

@@ -52,21 +52,6 @@ class TestEndsOfManyTopics:
         assert offsets.log_ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
         assert offsets.log_ends(["no-such-topic"]) == {}
 
-    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
-    def test_leave_out_a_topic_of_which_a_broker_does_not_tell_all(
-        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        one, other = topics.topic(partitions=2), topics.topic()
-        result, untold = questions._Query._await_result, [questions._Retry("no leader")]
-
-        def answer(self: questions._Query, future: object) -> object:
-            if untold:
-                raise untold.pop()
-            return result(self, future)
-
-        monkeypatch.setattr(questions._Query, "_await_result", answer)
-        assert offsets.log_ends([one, other]) == {other: {0: 0}}
-
     def test_are_an_error_if_the_brokers_do_not_answer(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"did not tell the offsets of 2 topics within 0\.5 s"):
             KafkaOffsets("127.0.0.1:1", timeout_s=0.5).log_ends(["a", "b"])
@@ -144,17 +129,6 @@ class TestSnapshot:
         write(topics, topic, [at(HOUR, -5), at(NEXT, 30), at(HOUR, 10), at(HOUR, -2), at(NEXT, 5)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 5, 1, 1)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 5, 1, 5)
-
-    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
-    def test_a_timestamp_far_in_the_future_answers_for_every_later_hour(
-        self, topics: Topics, offsets: KafkaOffsets
-    ) -> None:
-        topic = topics.topic()
-        write(topics, topic, [at(HOUR), at("2199-01-01T00"), at(NEXT)])
-        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 1)
-        assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 3, 1, 1)
-        assert offsets.snapshot(topic, "2150-06-01T00").partitions[0] == LogRange(0, 3, 1, 1)
-        assert offsets.snapshot(topic, "2200-01-01T00").partitions[0] == LogRange(0, 3, 3, 3)
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_log_append_time_counts_instead_of_the_producers_clock(self, topics: Topics, offsets: KafkaOffsets) -> None:
@@ -294,27 +268,8 @@ class TestOtherQuestions:
         assert set(match_topics(offsets, r"orders[.-].*")) & set(names) == set(names[:2])
         assert match_topics(offsets, "orders") == []
 
-    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
-    def test_a_hundred_partitions_are_planned_within_a_second(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.topic(partitions=100)
-        for partition in range(100):
-            write(topics, topic, [at(HOUR), at(NEXT)], partition=partition)
-        begun = time.monotonic()
-        snapshot = offsets.snapshot(topic, HOUR)
-        assert time.monotonic() - begun < 1.0
-        assert snapshot.partitions == dict.fromkeys(range(100), LogRange(0, 2, 0, 1))
-
 
 class TestClient:
-    def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
-        topic = topics.topic()
-        KafkaOffsets(kafka.bootstrap_servers).log_ranges(topic)
-        made = questions._client.cache_info().misses
-        KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).log_ranges(topic)
-        assert questions._client.cache_info().misses == made
-        KafkaOffsets(kafka.bootstrap_servers, {"client.id": "another"}).log_ranges(topic)
-        assert questions._client.cache_info().misses == made + 1
-
     def test_it_can_be_sent_to_another_process(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.topic()
         assert pickle.loads(pickle.dumps(offsets)).log_ranges(topic) == {0: (0, 0)}

@@ -52,15 +52,10 @@ def with_password(mechanism: str) -> Way:
     return "SASLTLS", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **login(mechanism)}
 
 
-WAYS: dict[str, Way] = {
-    **{mechanism: with_password(mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")},
-    "OAUTHBEARER": ("OIDC", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}),
-    "TLS": over_tls("TLS"),
-    "mTLS": ("MUTUAL", lambda secured: {"security.protocol": "SSL", **secured.authority, **secured.certificate}),
-}
 JAAS = f'{MODULES}.scram.ScramLoginModule required username="me" password="{QUOTED}";'
-WRITTEN_OTHERWISE: dict[str, Way] = {
-    "Java's login": (
+WAYS: dict[str, Way] = {
+    **{mechanism: with_password(mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256")},
+    "SCRAM-SHA-512 in Java's words": (
         "SASL",
         lambda _: {
             "security.protocol": "SASL_PLAINTEXT",
@@ -68,24 +63,19 @@ WRITTEN_OTHERWISE: dict[str, Way] = {
             "sasl.jaas.config": JAAS,
         },
     ),
-    "a locked key": over_tls(
+    "OAUTHBEARER": ("OIDC", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}),
+    "TLS": over_tls("TLS"),
+    "mTLS with a locked key": over_tls(
         "MUTUAL",
         ssl_certificate_location="{files}/client.crt",
         ssl_key_location="{files}/client.locked.key",
         ssl_key_password="hunter2",
     ),
-    "a certificate in one file in Java's words": over_tls(
+    "mTLS with one file in Java's words": over_tls(
         "MUTUAL", ssl_keystore_type="PEM", ssl_keystore_location="{files}/client.pem"
     ),
 }
-"""`test_properties.py` has all words of Java's client."""
-
-
-@pytest.mark.slow("another way to log in to a real broker")
-@pytest.mark.parametrize("way", WRITTEN_OTHERWISE)
-def test_planning_and_reading_take_what_is_written_otherwise(secured: Secured, way: str) -> None:
-    listener, properties = WRITTEN_OTHERWISE[way]
-    assert secured.read(listener, properties(secured)) == [b"behind locks"]
+"""Others are translated: `test_properties.py`."""
 
 
 @pytest.mark.slow("another way to log in to a real broker")
@@ -126,65 +116,42 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
 
 _WAITS_S = 12.0  # all are asked at once, and a provider of tokens answers late on a busy machine
 
+SASL_SSL = {"security.protocol": "SASL_SSL"}
+UNSIGNED = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "enable.sasl.oauthbearer.unsecure.jwt": "true",
+    "sasl.oauthbearer.config": "principal=hunter2",
+}
+WRONG_SECRET = {"sasl.oauthbearer.client.secret": "wrong-hunter2"}
 REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "a wrong password": (
         "SASL",
         lambda _: {"security.protocol": "SASL_PLAINTEXT", **login("PLAIN"), "sasl.password": "wrong-hunter2"},
         "Authentication failed",
     ),
-    "a wrong password of SCRAM": (
-        "SASL",
-        lambda _: {"security.protocol": "SASL_PLAINTEXT", **login("SCRAM-SHA-256"), "sasl.password": "wrong-hunter2"},
-        "invalid credentials",
-    ),
     "a wrong secret of the provider's": (
         "OIDC",
-        lambda secured: {
-            "security.protocol": "SASL_SSL",
-            **secured.authority,
-            **secured.token,
-            "sasl.oauthbearer.client.secret": "wrong-hunter2",
-        },
+        lambda secured: {**SASL_SSL, **secured.authority, **secured.token, **WRONG_SECRET},
         "invalid_client",
     ),
     "a token that the provider did not sign": (
         "OIDC",
-        lambda secured: {
-            "security.protocol": "SASL_SSL",
-            **secured.authority,
-            "sasl.mechanism": "OAUTHBEARER",
-            "enable.sasl.oauthbearer.unsecure.jwt": "true",
-            "sasl.oauthbearer.config": "principal=hunter2",
-        },
+        lambda secured: {**SASL_SSL, **secured.authority, **UNSIGNED},
         "invalid_token",
     ),
     "an unknown authority": ("TLS", lambda _: {"security.protocol": "SSL"}, "certificate"),
-    "another authority": (
-        "TLS",
-        lambda secured: {"security.protocol": "SSL", "ssl.ca.location": str(secured.files / "stranger.pem")},
-        "certificate",
-    ),
-    "a broker's certificate that has expired": (
-        "EXPIRED",
-        lambda secured: {"security.protocol": "SSL", **secured.authority},
-        "certificate",
-    ),
+    "another authority": (*over_tls("TLS", ssl_ca_location="{files}/stranger.pem"), "certificate"),
+    "a broker's certificate that has expired": (*over_tls("EXPIRED"), "certificate"),
     "a client's certificate that has expired": (
-        "MUTUAL",
-        lambda secured: {
-            "security.protocol": "SSL",
-            **secured.authority,
-            "ssl.certificate.location": str(secured.files / "late.crt"),
-            "ssl.key.location": str(secured.files / "late.locked.key"),
-            "ssl.key.password": "hunter2",
-        },
+        *over_tls(
+            "MUTUAL",
+            ssl_certificate_location="{files}/late.crt",
+            ssl_key_location="{files}/late.locked.key",
+            ssl_key_password="hunter2",
+        ),
         "certificate",
     ),
-    "no certificate of the client": (
-        "MUTUAL",
-        lambda secured: {"security.protocol": "SSL", **secured.authority},
-        "certificate",
-    ),
+    "no certificate of the client": (*over_tls("MUTUAL"), "certificate"),
     # An answer of TLS looks like silence to who does not speak it.
     "no TLS where it is spoken": ("TLS", lambda _: {"security.protocol": "PLAINTEXT"}, ""),
 }

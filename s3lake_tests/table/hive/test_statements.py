@@ -352,7 +352,3 @@ def test_printed_documents_are_what_glue_gets(client: Any) -> None:
     sent, made = json.loads(text), client.get_table(DatabaseName="lake", Name="orders")["Table"]
     assert sent["TableInput"]["StorageDescriptor"]["Columns"] == made["StorageDescriptor"]["Columns"]
     assert [part["Values"] for part in sent["PartitionInputList"]] == [["a"], ["it's"]]
-
-
-def test_every_engine_is_there() -> None:
-    assert sorted(ENGINES) == ["athena", "duckdb", "glue", "spark", "trino"]

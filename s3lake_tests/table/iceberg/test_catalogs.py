@@ -13,7 +13,7 @@ from s3lake.table.iceberg import catalog
 from s3lake_tests.forwarding.servers import find_postgres
 from s3lake_tests.table.iceberg import catalogs
 from s3lake_tests.table.iceberg.catalogs import Properties
-from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
 
 pytestmark = pytest.mark.slow("another catalog than SQLite's, each a server")
 
@@ -91,24 +91,6 @@ def test_two_that_follow_at_once_beside_a_compaction_add_each_commit_once(
         asked: list[list[str] | None] = [[FIVE], [SIX], None]
         list(pool.map(lambda hours: shelf.table().sync(hours), asked))
     assert len(rows(shelf)) == shelf.listed() == 34
-
-
-def test_killed_at_any_request_of_a_rest_catalog_the_next_one_mends_it(
-    make: Callable[..., Shelf], rest: Properties
-) -> None:
-    for number in range(20):  # every other one is sent, and its answer lost
-        shelf = entered(make, rest)
-        first = shelf.commit(FIVE)
-        shelf.table().sync()
-        shelf.commit(FIVE, rows=4, replaces=[first.id])
-        shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
-        killed = crash_following(shelf.table(), number, after=number % 2 == 1)
-        shelf.table().sync()
-        assert len(rows(shelf)) == shelf.listed() == 5
-        assert shelf.table().sync() == []
-        if not killed:
-            break
-    assert number > 4
 
 
 def test_a_rest_catalog_names_its_warehouse_itself(monkeypatch: pytest.MonkeyPatch) -> None:

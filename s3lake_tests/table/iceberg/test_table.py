@@ -171,11 +171,6 @@ class TestColumns:
         mapped = json.loads(loaded(shelf).properties["schema.name-mapping.default"])
         assert [field["names"] for field in mapped] == [["landed_hour"], ["id"], ["late"]]
 
-    def test_one_named_as_the_hour_is_refused(self, shelf: Shelf) -> None:
-        shelf.commit(FIVE, pa.table({"landed_hour": [1]}))
-        with pytest.raises(TableConflictError, match="rename it"):
-            shelf.table().sync()
-
 
 class TestPartitions:
     def test_are_the_fields_that_the_layout_names(self, make: Callable[..., Shelf]) -> None:
