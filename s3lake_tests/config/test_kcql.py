@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.kcql import CLAUSES, ORDER, KcqlError, Statement, parse
+from s3lake.config.connectors.kcql import CLAUSES, KcqlError, Statement, parse
 
 START = "INSERT INTO b:p SELECT * FROM t "
 
@@ -119,32 +119,16 @@ def test_a_statement_has_the_offsets_of_its_parts() -> None:
     assert text[found.properties["flush.count"].offset :].startswith("'flush.count'")
 
 
-# What is refused; `broken/lenses.txt` has the messages word by word
-
-LATE = f"; the order is {ORDER}"
+# What is refused, as far as `broken/lenses.txt` lacks it, which has the messages word by word
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            START + "STOREAS AVRO PARTITIONBY x",
-            f"unexpected 'PARTITIONBY'; expected PROPERTIES or ';' or the end{LATE}",
-        ),
-        (START + "PROPERTIES('flush.count'=1) STOREAS AVRO", f"unexpected 'STOREAS'; expected ';' or the end{LATE}"),
-        (START + "PROPERTIES(flush.count=1)", "unexpected '.'; expected '='; a name with other characters needs"),
-        (START + "PROPERTIES('flush.count'=1,'Flush.Count'=2)", "property 'flush.count' is given twice; take one out"),
-        (START + "PARTITIONBY a, A", "PARTITIONBY names 'A' twice; take one out"),
-        (START + "PARTITIONBY _date.yyyy-MM-dd", "unexpected '-'; expected STOREAS or PROPERTIES"),
-        (START + "STOREAS 'AVRO'", 'unexpected "\'"; expected a format or a name in backticks'),
-        ("INSERT INTO b SELECT * FROM *", "unexpected '*'; expected a topic or a name in backticks"),
         ("INSERT INTO limit SELECT * FROM t", "unexpected 'limit'; expected a bucket"),
         ("INSERT INTO b SELECT * FROM batch", "unexpected 'batch'; expected a topic"),
         ("INSERT INTO b SELECT (a FROM t", "the statement ends too early; expected ')'"),
-        *(
-            (f"{word} INTO b SELECT *", f"unexpected '{word}'; expected INSERT; did you")
-            for word in ("Insrt", "insertt")
-        ),
+        ("insertt INTO b SELECT *", "unexpected 'insertt'; expected INSERT; did you"),
         *(
             (START + clause, f"unexpected {clause.partition(' ')[0]!r}; expected WHERE or PARTITIONBY or ")
             for clause in ("LIMIT 0", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5")

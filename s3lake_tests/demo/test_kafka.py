@@ -1,10 +1,6 @@
 """The embedded Kafka is a real broker that leaves nothing behind."""
 
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,13 +8,9 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
-from s3lake.demo import process
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
-from s3lake_tests.demo.test_guard import first_line
-from s3lake_tests.kit.processes import until
 
 pytestmark = pytest.mark.usefixtures("jvm")
 
@@ -30,14 +22,6 @@ def port_of(kafka: EmbeddedKafka) -> int:
 def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 def test_it_answers_as_one_node_of_loopback(kafka: EmbeddedKafka) -> None:
@@ -89,17 +73,6 @@ def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -
 
 
 @pytest.mark.slow("starts a broker of its own")
-@pytest.mark.parametrize("which", ["broker", "controller"])
-def test_a_port_taken_meanwhile_is_replaced(which: str, taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    other, *spare = free_ports(3)
-    first = [taken_port, other] if which == "broker" else [other, taken_port]
-    choices = iter([first, spare])
-    monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
-    with EmbeddedKafka.start() as kafka:
-        assert port_of(kafka) == spare[0]
-
-
-@pytest.mark.slow("starts a broker of its own")
 def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -115,19 +88,3 @@ def test_a_directory_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file where the directory belongs")
     with pytest.raises(KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. It said:\n."):
         EmbeddedKafka.start(tmp_path)
-
-
-@pytest.mark.slow("starts a broker of its own")
-def test_the_broker_ends_when_its_starter_is_killed() -> None:
-    script = (
-        "import time; from s3lake.demo.kafka import EmbeddedKafka\n"
-        "kafka = EmbeddedKafka.start()\n"
-        "print(kafka.bootstrap_servers, kafka.directory, flush=True); time.sleep(120)"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
-        address, directory = first_line(starter).split()
-        port = int(address.rpartition(":")[2])
-        assert listens(port)
-        starter.send_signal(signal.SIGKILL)
-    until(10, lambda: not listens(port))
-    until(10, lambda: not Path(directory).exists())

@@ -66,12 +66,5 @@ def test_the_record_becomes_the_object_that_is_shown(page: str, run: Callable[..
     assert (here / "objects" / out.split()[0]).is_file()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_yaml_that_is_shown_gives_the_same_object(page: str, run: Callable[..., tuple[str, Path]]) -> None:
-    as_it_is, here = run(page, "preview", connectors_file(page), "--records", "records.jsonl")
-    (here / "s3lake.yaml").write_text(on(page, "yaml")[0].text, encoding="utf-8")
-    assert run(page, "preview", "s3lake.yaml", "--records", "records.jsonl")[0] == as_it_is
-
-
 def test_there_is_a_page_for_each_connector() -> None:
     assert [Path(page).stem for page in PAGES] == ["aiven", "confluent", "iggy", "lenses"]

@@ -193,6 +193,9 @@ def test_a_single_topic_is_text(template: str) -> None:
             "{time:yyyy} needs a field of the value",
         ),
         (".indexes/" + GOOD, {}, "is in the index '.indexes/'"),
+        (GOOD, {"layout": {"time": {"timezone": "PST"}}}, "an offset such as +02:00"),
+        (GOOD, {"layout": {"time": {"locale": " "}}}, "is not allowed: write a language"),
+        *((GOOD, {"layout": {"time": {"field": field}}}, "is not a field") for field in ("", "a..b", ".a", "`a")),
         ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "is in the index 'raw/ix/'"),
     ],
 )
@@ -223,29 +226,11 @@ def test_both_templates_replace_or_none() -> None:
     assert "either both an offset or none" in refusal(GOOD, layout={"tombstones": "t/{key}"}, **changes)
 
 
-def test_the_timezone_is_known() -> None:
-    assert "an offset such as +02:00" in refusal(GOOD, layout={"time": {"timezone": "PST"}})
-
-
-def test_the_locale_is_not_blank() -> None:
-    assert "is not allowed: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
-
-
-@pytest.mark.parametrize("field", ["", "a..b", ".a", "`a"])
-def test_the_time_field_is_a_path(field: str) -> None:
-    assert "is not a field" in refusal(GOOD, layout={"time": {"field": field}})
-
-
 @pytest.mark.parametrize(
     "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"connector_names": True}]
 )
 def test_a_template_can_express_all_options_of_lenses(layout: dict[str, Any]) -> None:
     assert f"{next(iter(layout))} has no meaning with a template" in refusal(GOOD, layout=layout)
-
-
-def test_a_time_needs_a_template() -> None:
-    with pytest.raises(ValidationError, match=r"of a template: give layout\.template too"):
-        sink(layout={"time": {"source": "wallclock"}})
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "layouts.md").read_text(encoding="utf-8")

@@ -93,11 +93,6 @@ class TestHours:
             )
             assert not refused.success
 
-    def test_only_what_the_index_lists_counts(self, lake: Lake, topic: str) -> None:
-        key = next(key for key in lake.objects() if "000000000007" in key)
-        lake.store.put(key.replace("000000000007", "000000000008"), lake.body(key))
-        assert len(read(lake, topic, self.SETTINGS, [NINE, ELEVEN]).collect()) == 60
-
 
 @pytest.mark.parametrize(
     "settings",

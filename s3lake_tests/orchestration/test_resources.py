@@ -119,15 +119,6 @@ class TestOfTheProject:
         with dg.build_resources(define_resources(catalog)) as resources:
             assert spark_session(resources, catalog) == "their session"
 
-    def test_only_its_keys_are_asked_for_to_land(self, plain: Config) -> None:
-        def required(**own: object) -> set[str]:
-            manager: Any = define_resources(Catalog(plain, resources=own))["s3lake_events_io_manager"]
-            return set(manager.required_resource_keys)
-
-        assert required() == set()
-        assert required(s3="their_s3") == {"their_s3"}
-        assert required(spark=object()) == {"s3lake_spark"}
-
     @pytest.mark.parametrize("own", ["their_s3", dagster_aws.s3.S3Resource()])
     def test_one_that_would_leave_out_settings_of_objects_is_refused(self, config: Config, own: object) -> None:
         with pytest.raises(ConfigurationError, match=r"does not know s3\.objects: take that out, set it at the sinks"):

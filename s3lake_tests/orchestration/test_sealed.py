@@ -17,7 +17,6 @@ from s3lake.orchestration.runs import SinkRuns, group_config, group_job_name, gr
 from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan import sealed as plan_sealed
-from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
 from s3lake_tests.orchestration.unstaged_runs import OneTopic, materialisations
@@ -210,13 +209,6 @@ def test_a_quiet_hour_is_sealed_too(runs: OneTopic) -> None:
     runs.land(FIRST, FOURTH)
     assert announced(runs)[3:] == [(FOURTH, "landed")]
     assert events(runs)[3].metadata["dagster/row_count"].value == 0
-
-
-def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
-    old, new = Sums(landed_ms=1_000), Sums(landed_ms=3_000)
-    assert not sealed._written_since(Tile(FIRST, {}, commits=("c",), sums=old), 2_000)
-    assert sealed._written_since(Tile(FIRST, {}, commits=("c",), sums=new), 2_000)
-    assert not sealed._written_since(Tile(FIRST, {}), 2_000)
 
 
 def test_checks_alone_announce_too(runs: OneTopic) -> None:

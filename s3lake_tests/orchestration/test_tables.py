@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -80,28 +79,14 @@ def failure(result: dg.ExecuteInProcessResult) -> str:
     return str(event.event_specific_data.error)  # type: ignore[union-attr]
 
 
-TABLES: dict[str, tuple[Callable[[], object], Any, Callable[[Any], list[int]]]] = {
-    "pandas": (lambda: pd.DataFrame({"n": [1, 2]}), pd.DataFrame, lambda frame: frame["n"].tolist()),
-    "polars": (lambda: pl.DataFrame({"n": [1, 2]}), pl.DataFrame, lambda frame: frame["n"].to_list()),
-    "pyarrow": (lambda: pa.table({"n": [1, 2]}), pa.Table, lambda table: table["n"].to_pylist()),
-    "DuckDB": (
-        lambda: duckdb.sql("select unnest([1, 2]) n"),
-        duckdb.DuckDBPyRelation,
-        lambda relation: [row for (row,) in relation.fetchall()],
-    ),
-}
-
-
-@pytest.mark.parametrize(("table", "annotation", "numbers"), TABLES.values(), ids=TABLES)
-def test_the_table_of_an_asset_is_landed_and_read_back_as_its_own_kind(
-    config: Config, table: Callable[[], object], annotation: Any, numbers: Callable[[Any], list[int]]
-) -> None:
+def test_the_table_of_an_asset_is_landed_and_read_back_as_its_own_kind(config: Config) -> None:
+    """`land/test_value.py` lands each kind of table, `readback/test_arrow.py` gives each back."""
     seen: list[list[int]] = []
-    asset = returning(table)
+    asset = returning(lambda: pl.DataFrame({"n": [1, 2]}))
 
     @dg.asset(ins={"daily": dg.AssetIn("daily")}, partitions_def=HOURS)
-    def downstream(daily: annotation) -> None:
-        seen.append(sorted(numbers(daily)))
+    def downstream(daily: pl.DataFrame) -> None:
+        seen.append(sorted(daily["n"].to_list()))
 
     result = run(config, asset, downstream, partition_key=SECOND)
     assert seen == [[1, 2]]
@@ -119,17 +104,6 @@ def test_a_dataframe_of_spark_is_landed_and_read_back(config: Config, spark: "Sp
 
     run(config, asset, downstream, partition_key=SECOND)
     assert seen == [[0, 1, 2]]
-
-
-def test_materialised_again_an_hour_has_the_new_rows_alone(config: Config) -> None:
-    for count in (3, 1, 5):
-        run(config, returning(lambda count=count: pa.table({"n": list(range(count))})), partition_key=SECOND)
-        (sink,) = config.sinks
-        index = TopicIndex(S3Store(S3Connection.from_settings(config.s3), sink.bucket), ".indexes/tables", "daily")
-        tile, _ = index.existing_tile(SECOND)
-        (commit,) = tile.commits
-        assert [file.records for file in index.read_listed(SECOND, commit).files] == [count]
-        assert len([key for key in index.store.list("") if key.endswith(".parquet")]) == 1
 
 
 @BACKFILL_POLICIES
