@@ -25,19 +25,15 @@ from s3lake_tests.orchestration import instances
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"
 
 
-def config(*sinks: str, examples: bool = False, kafka: str = "127.0.0.1:1") -> Config:
-    return native.loads(
-        "\n".join(
-            [
-                f"kafka: {{bootstrap_servers: '{kafka}'}}",
-                "s3: {endpoint_url: http://127.0.0.1:1, credentials: {access_key_id: ID, secret_access_key: SECRET}}",
-                f"examples: {str(examples).lower()}",
-                "sinks:",
-                *(f"  - {sink}" for sink in sinks or (EVENTS,)),
-            ]
-        ),
-        "test.yaml",
-    )
+def config(*sinks: str, examples: bool = False) -> Config:
+    lines = [
+        "kafka: {bootstrap_servers: '127.0.0.1:1'}",
+        "s3: {endpoint_url: http://127.0.0.1:1, credentials: {access_key_id: ID, secret_access_key: SECRET}}",
+        f"examples: {str(examples).lower()}",
+        "sinks:",
+        *(f"  - {sink}" for sink in sinks or (EVENTS,)),
+    ]
+    return native.loads("\n".join(lines), "test.yaml")
 
 
 def repository(*sinks: str, examples: bool = False) -> RepositoryDefinition:
@@ -45,9 +41,8 @@ def repository(*sinks: str, examples: bool = False) -> RepositoryDefinition:
 
 
 def sink_spec(key: str = "s3/events/orders", *sinks: str) -> dg.AssetSpec:
-    return (
-        repository(*sinks).assets_defs_by_key[dg.AssetKey(key.split("/"))].get_asset_spec(dg.AssetKey(key.split("/")))
-    )
+    asset = dg.AssetKey(key.split("/"))
+    return repository(*sinks).assets_defs_by_key[asset].get_asset_spec(asset)
 
 
 def requests(schedule: dg.ScheduleDefinition, year: int, month: int, day: int, hour: int) -> Sequence[dg.RunRequest]:

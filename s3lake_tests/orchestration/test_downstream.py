@@ -11,7 +11,7 @@ from s3lake.orchestration.translator import hourly as hours_of
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake_tests.kit.sinks import make_config, make_sink
 
-NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+TEN, ELEVEN = "2026-01-05T10", "2026-01-05T11"
 SINK = make_sink(start="2026-01-04T00")
 LANDED, SEALED = sink_key(SINK, "orders"), sealed_key(SINK, "orders")
 HOURLY, DAILY = dg.AssetKey("hourly"), dg.AssetKey("daily")

@@ -1,7 +1,7 @@
 """Runs of many topics on real parts: one job, events on each topic's asset, and failures that stay with their topic."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from s3lake_tests.orchestration.world import catalog
 
 pytestmark = pytest.mark.timeout(600)
 
-NINE = "2026-01-05T09"
-
 
 class Session:
     """The session of the tests as a resource."""
@@ -36,25 +34,23 @@ class Session:
 class Fleet:
     """Topics of one sink, and runs of many of them in one instance."""
 
-    def __init__(self, lake: Lake, instance: dg.DagsterInstance, count: int, settings: str = "") -> None:
+    def __init__(self, lake: Lake, instance: dg.DagsterInstance, count: int) -> None:
         self.lake, self.instance = lake, instance
         self.prefix = f"f{uuid.uuid4().hex[:8]}"
         self.topics = [lake.topic(name=f"{self.prefix}-{number:02}") for number in range(count)]
-        more = f", {settings}" if settings else ""
-        self.text = f"name: events, topics_regex: '{self.prefix}-.*', errors: {{retry_interval: 0}}{more}"
-        self.config = lake.config(self.text)
+        self.config = lake.config(f"name: events, topics_regex: '{self.prefix}-.*', errors: {{retry_interval: 0}}")
         self.sink = self.config.sink("events")
         self.definitions = build_definitions(self.config, resources={"spark": Session(lake)})
         self.job = self.definitions.resolve_job_def("land_together_events")
 
-    def produce(self, hour: str = START, records: int = 80) -> None:
+    def produce(self) -> None:
+        """Produce 80 records of an hour to each topic."""
         for topic in self.topics:
-            self.lake.produce(topic, values(records), at(hour, 5))
+            self.lake.produce(topic, values(80), at(START, 5))
 
-    def land(self, span: str = START, topics: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
-        wanted = {span: list(topics or self.topics)}
+    def land(self) -> dg.ExecuteInProcessResult:
         return self.job.execute_in_process(
-            run_config=group_config(catalog(self.sink, *self.topics), self.sink, wanted),
+            run_config=group_config(catalog(self.sink, *self.topics), self.sink, {START: self.topics}),
             instance=self.instance,
             raise_on_error=False,
         )

@@ -61,9 +61,6 @@ class TestHours:
         land(lake.target(topic, self.SETTINGS, AFTER), [NINE, TEN, ELEVEN])
         return topic
 
-    def test_of_one_hour(self, lake: Lake, topic: str) -> None:
-        assert ids(read(lake, topic, self.SETTINGS, [TEN])) == list(range(20, 40))
-
     @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
     def test_an_input_annotated_as_a_dict_gets_one_frame_an_hour(self, lake: Lake, topic: str) -> None:
         seen: dict[str, list[int]] = {}

@@ -22,16 +22,8 @@ SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 
 
 def config(history: str = "") -> Config:
-    return native.loads(
-        "\n".join(
-            [
-                "kafka: {bootstrap_servers: '127.0.0.1:1'}",
-                history,
-                "sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}]",
-            ]
-        ),
-        "test.yaml",
-    )
+    sinks = "sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}]"
+    return native.loads(f"kafka: {{bootstrap_servers: '127.0.0.1:1'}}\n{history}\n{sinks}", "test.yaml")
 
 
 class TestHourlySchedule:

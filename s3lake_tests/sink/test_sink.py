@@ -28,14 +28,12 @@ def refusal(**changes: Any) -> str:
 
 def test_a_sink_needs_a_name_topics_a_bucket_and_a_start() -> None:
     made = sink()
-    assert (made.format.type, made.format.codec, made.nulls, made.errors.tolerance) == ("json", "none", "skip", "none")
+    assert (made.format.type, made.format.codec, Format(type="parquet").codec) == ("json", "none", "zstd")
+    assert (made.nulls, made.errors.tolerance, made.errors.dead_letter_topic) == ("skip", "none", None)
+    assert (made.errors.max_retries, made.errors.retry_interval) == (3, 10.0)
     assert (made.flush.count, made.flush.size, made.flush.interval) == (None, 128 * 2**20, 300.0)
     assert (made.exactly_once, made.close_grace, made.hours_per_run) == (True, 300.0, 24)
     assert (made.from_, made.index.prefix, made.memory_budget) == ("start", ".indexes", 512_000_000)
-
-
-def test_parquet_without_a_codec_is_zstd() -> None:
-    assert Format(type="parquet").codec == "zstd"
 
 
 def test_directories_have_names_by_default_with_partition_by() -> None:
@@ -139,7 +137,7 @@ def test_tombstones_keep_only_their_key() -> None:
         ({"type": "json", "codec": "zstd"}, ".json.zst"),
         ({"type": "text"}, ".text"),
         ({"type": "text", "codec": "gzip"}, ".text.gz"),
-        ({"type": "parquet", "codec": "snappy"}, ".parquet"),
+        ({"type": "parquet"}, ".parquet"),
         ({"type": "parquet", "codec": "gzip"}, ".parquet"),
     ],
 )
@@ -415,11 +413,6 @@ def test_offset_tags_leave_room_for_seven_tags() -> None:
 
 
 # Errors
-
-
-def test_without_settings_errors_are_left_to_s3lake() -> None:
-    errors = sink().errors
-    assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, 3, 10.0)
 
 
 def test_a_dead_letter_topic_has_three_replicas_and_no_context_by_default() -> None:

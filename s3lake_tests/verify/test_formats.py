@@ -150,12 +150,8 @@ def test_parquet_in_every_codec(codec: str) -> None:
 
 
 def test_avro_that_is_cut_off_is_named() -> None:
-    world = landed(
-        list(VALUES),
-        avro(ROWS, [optional("n", "long"), optional("t", "string")]),
-        columns=ROW_COLUMNS,
-        format={"type": "avro"},
-    )
+    body = avro(ROWS, [optional("n", "long"), optional("t", "string")])
+    world = landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "avro"})
     (file,) = world.manifests["c1"].files
     body = world.store.objects[file.key][0]
     for wrong in (body[:-5], body[:30], b"Obj\x02" + body[4:], b""):
