@@ -56,15 +56,6 @@ def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> No
     assert bases.load(CLOUD, {**ours}).config.s3.role is not None
 
 
-def test_a_former_format_is_both_formats() -> None:
-    loaded = bases.load(CLOUD, {"data.format": "JSON", "input.data.format": None, "output.data.format": None})
-    (sink,) = loaded.config.sinks
-    assert (sink.format.type, sink.converter.value) == ("json", "json")
-    assert "data.format: is an old name: write input.data.format and output.data.format" in "\n".join(
-        map(str, loaded.notices)
-    )
-
-
 def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
     formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
     with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):

@@ -131,7 +131,7 @@ def test_a_statement_has_the_offsets_of_its_parts() -> None:
         ("insertt INTO b SELECT *", "unexpected 'insertt'; expected INSERT; did you"),
         *(
             (START + clause, f"unexpected {clause.partition(' ')[0]!r}; expected WHERE or PARTITIONBY or ")
-            for clause in ("LIMIT 0", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5")
+            for clause in ("LIMIT 0", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "WITH_FLUSH_COUNT = 5", "TTL = 5")
         ),
     ],
 )

@@ -248,9 +248,9 @@ def test_a_number_of_toml_that_is_too_long_is_refused_with_its_place() -> None:
         toml.parse(f"a = 1\nb = {'9' * 5000}\n", "f")
 
 
-def test_keys_and_numbers_of_json_may_be_long() -> None:
-    key, number = "k" * 2000, "9" * 5000
-    text = f'{{"config": {{"{key}": 1, "flush.size": {number}}}}}'
+def test_numbers_of_json_may_be_long() -> None:
+    number = "9" * 5000
+    text = f'{{"config": {{"flush.size": {number}}}}}'
     assert parse_json(text, "f").at("config").text("flush.size") == number
 
 

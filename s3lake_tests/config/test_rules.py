@@ -122,34 +122,19 @@ def test_an_override_key_silences_the_notice_that_names_it_with_either_value(
     assert find_notices({key: documented}) == []
 
 
-def test_older_keys_and_clauses_of_lenses_load_with_a_notice_each() -> None:
+def test_older_keys_of_lenses_load_with_a_notice_each() -> None:
     changes: dict[str, str | None] = {
         "aws.region": "eu-west-1",
         "aws.access.key": "AK",
         "aws.secret.key": "hush-hush",
         "aws.auth.mode": "Credentials",
-        "connect.s3.kcql": f"{KCQL} PARTITIONBY a STOREAS `JSON` WITHPARTITIONER = Values WITH_FLUSH_COUNT = 5 "
-        "WITH_FLUSH_SIZE = 1000 WITH_FLUSH_INTERVAL = 30",
     }
     loaded = bases.load(bases.LENSES, changes)
     (sink,) = loaded.config.sinks
     assert loaded.config.s3_of(sink).region == "eu-west-1"
-    assert (sink.flush.count, sink.flush.size, sink.flush.interval) == (5, 1000, 30)
-    assert sink.layout.include_keys is False
     messages = "\n".join(map(str, loaded.notices))
     assert "aws.access.key: is an old name: write connect.s3.aws.access.key" in messages
-    assert "WITHPARTITIONER is of older versions: write PROPERTIES('partition.include.keys'=false)" in messages
     assert "hush-hush" not in messages
-
-
-def test_a_handler_that_ignores_tombstones_leaves_none_out() -> None:
-    handler: dict[str, str | None] = {
-        "transforms": "t",
-        "transforms.t.type": "io.confluent.connect.transforms.TombstoneHandler",
-        "transforms.t.behavior": "ignore",
-    }
-    loaded = bases.load(bases.CONFLUENT, handler)
-    assert loaded.config.sinks[0].transforms == ()
 
 
 SECRETS: dict[str, str | None] = {

@@ -69,9 +69,6 @@ def translate_keys(settings: Sequence[Setting], report: Report, environment: Map
     if top is None or top.value != CLASS:
         return list(settings)
     plain = {setting.key: setting for setting in settings}
-    if (former := plain.pop("data.format", None)) is not None:
-        report.notice(former, "is an old name: write input.data.format and output.data.format")
-        plain |= {f"{side}.data.format": former for side in ("input", "output")}
     plain["connector.class"] = replace(top, value=_CLASS)
     changed = [*_put_registry(plain, report, environment), *_put_login(plain, report)]
     for key, setting in plain.items():

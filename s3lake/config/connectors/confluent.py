@@ -23,17 +23,15 @@ _PARQUET_EXTENSIONS = {
     "brotli": ".br.parquet",
     "lz4": ".lz4raw.parquet",
 }
-_FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
 _PARTITIONERS = {
     "DefaultPartitioner": "default",
     "FieldPartitioner": "field",
     "TimeBasedPartitioner": "time",
     "DailyPartitioner": "daily",
     "HourlyPartitioner": "hourly",
-    _FIELDS_AND_TIME: "fields and time",
 }
 _EXTRACTORS = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
-_TIMED = ("time", "daily", "hourly", "fields and time")
+_TIMED = ("time", "daily", "hourly")
 _DAY_S, _HOUR_S = 86_400, 3_600
 _DECIDING = (
     *("storage.class", "partitioner.class", "directory.delim", "file.delim", "s3.schema.partition.affix.type"),
@@ -241,8 +239,7 @@ def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) 
 
     def read(text: str) -> str:
         name = text.rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor") or default
-        ours = text.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
-        if name not in classes or ("." in text and not ours):
+        if name not in classes or ("." in text and not text.startswith("io.confluent.connect.")):
             raise ValueError(f"is not known; {suggest(name, classes)}")
         return classes[name]
 
@@ -255,22 +252,19 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
     for field in fields.value:
         if not all(step.strip() for step in field.split(".")):
             keys.error(fields.setting, f"{field!r} is not a field: a step of the path is empty")
-    by_field = "field" in partitioner.value
-    if by_field and not fields.value:
-        keys.error(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
-    if partitioner.value == "fields and time":
-        keys.note("is taken as one of several of that name: NAME=VALUE/… and then path.format", partitioner)
     dated, dated_setting = _time_template(keys, sink, partitioner, delimiter)
-    parts = [f"{escape_braces(field)}={{field:{field}}}" for field in fields.value] if by_field else []
-    parts += [dated] if dated else []
-    template = escape_braces(delimiter).join(parts) or "partition={partition}"
-    return template, dated_setting or (fields.setting if by_field else None)
+    if partitioner.value != "field":
+        return dated or "partition={partition}", dated_setting
+    if not fields.value:
+        keys.error(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+    parts = [f"{escape_braces(field)}={{field:{field}}}" for field in fields.value]
+    return escape_braces(delimiter).join(parts), fields.setting
 
 
 def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
     """Put the time of the partitioner. Return its part of the template, and the setting that it comes from."""
     pattern, locale, timezone = keys.text("path.format"), keys.text("locale"), keys.text("timezone")
-    own_pattern = partitioner.value in ("time", "fields and time")
+    own_pattern = partitioner.value == "time"
     duration = keys.integer("partition.duration.ms", -1, 1 if own_pattern else -1)
     extractor, field = _read_extractor(keys), keys.text("timestamp.field", "timestamp")
     sink.put("layout.time.source", extractor)

@@ -212,9 +212,6 @@ def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message:
 
 # `transforms` and `predicates`: a chain of single message transforms
 
-_APACHE = "org.apache.kafka.connect.transforms"
-_TOMBSTONES = "io.confluent.connect.transforms.TombstoneHandler"
-_BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False}
 _OUTSIDE = ("type", "predicate", "negate")
 """Keys of a transform that are not options of its class."""
 
@@ -227,15 +224,7 @@ def put_transforms(keys: Keys, sink: Draft) -> None:
         negate, predicate = keys.boolean(f"{own}negate", False), keys.get(f"{own}predicate")
         transform.put("name", name)
         transform.put("negate", negate)
-        if transform.get("type") == _TOMBSTONES:
-            if not keys.choice(f"{own}behavior", _BEHAVIORS, "drop_silent").value:
-                keys.report.no_effect(keys.get(f"{own}type"), "behavior=ignore leaves no record out")
-                continue
-            _drop_tombstones(keys, transform, keys.get(f"{own}type"))
-            for setting in (predicate, negate.setting if negate.value else None):
-                if setting is not None:
-                    keys.error(setting, "is not supported next to TombstoneHandler; take it out")
-        elif predicate is not None and predicate.value in predicates:
+        if predicate is not None and predicate.value in predicates:
             transform.put("predicate", predicates[predicate.value], predicate)
         elif predicate is not None:
             near = did_you_mean(predicate.value, list(predicates))
@@ -243,14 +232,6 @@ def put_transforms(keys: Keys, sink: Draft) -> None:
                 predicate, f"{predicate.masked_value} is not among predicates; {near}list it there, and give its type"
             )
         sink.append("transforms", transform)
-
-
-def _drop_tombstones(keys: Keys, transform: Draft, type_setting: Setting | None) -> None:
-    """Put Apache Kafka's transform for Confluent's handler of tombstones."""
-    transform.put("type", f"{_APACHE}.Filter", type_setting)
-    transform.put("options", {})
-    transform.put("predicate", {"type": f"{_APACHE}.predicates.RecordIsTombstone", "options": {}})
-    keys.report.notice(type_setting, "is Filter with RecordIsTombstone: records without a value are left out")
 
 
 def _read_entries(keys: Keys, what: str) -> dict[str, Draft]:

@@ -15,14 +15,6 @@ CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTIT
 """Keywords in their order."""
 ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
 _KEYWORDS = {*CLAUSES, "LIMIT", "BATCH"}
-_FORMER = {
-    "WITH_FLUSH_COUNT": "flush.count",
-    "WITH_FLUSH_SIZE": "flush.size",
-    "WITH_FLUSH_INTERVAL": "flush.interval",
-    "WITHPARTITIONER": "partition.include.keys",
-}
-"""Clauses of older versions, and the properties that they are now."""
-_PARTITIONERS = {"keysandvalues": "true", "values": "false"}
 _QUOTED = r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`"
 _TOKEN = re.compile(rf"{_QUOTED}|\w+|.", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -44,12 +36,11 @@ class KcqlError(ValueError):
 
 @dataclass(frozen=True)
 class Property:
-    """One entry of PROPERTIES: its `offset` in the text, and the `clause` of older versions that it was written as."""
+    """One entry of PROPERTIES, and its `offset` in the text."""
 
     name: str
     value: str
     offset: int
-    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +117,7 @@ class _Parser:
         elements: dict[tuple[str, ...], tuple[str, ...]] = {}
         if (offset := self._take_word("WHERE", left)) is not None:
             offsets["where"] = offset
-            _, where = self._take_sql({*CLAUSES[4:], *_FORMER, "LIMIT"}, "a condition")
+            _, where = self._take_sql({*CLAUSES[4:], "LIMIT"}, "a condition")
         if (offset := self._take_word("PARTITIONBY", left)) is not None:
             offsets["partition_by"] = offset
             left.remove("NOPARTITION")
@@ -136,10 +127,8 @@ class _Parser:
         if (offset := self._take_word("STOREAS", left)) is not None:
             offsets["format"] = offset
             form = _unquote(self._take(_NAME, "a format", "a name in backticks"))
-        self._take_former(properties)
         if self._take_word("PROPERTIES", left) is not None:
-            self._take_properties(properties)
-            self._take_former(properties)
+            properties = self._take_properties()
         if self.skip_blanks() < len(self._text) and not self.take_mark(";"):
             raise self._describe_unexpected(*left, "';'", "the end")
         return Statement(
@@ -217,30 +206,20 @@ class _Parser:
             self._require_mark(",", ")")
         return elements
 
-    def _take_properties(self, properties: dict[str, Property]) -> None:
+    def _take_properties(self) -> dict[str, Property]:
+        properties: dict[str, Property] = {}
         self._require_mark("(")
         while not self.take_mark(")"):
-            name = self._take(_PROPERTY, "a name", "text in quotes", "')'")
-            self._add(properties, Property(_unquote(name).lower(), self._take_value(), name.start()))
+            token = self._take(_PROPERTY, "a name", "text in quotes", "')'")
+            name = _unquote(token).lower()
+            self._require_mark("=")
+            value = _unquote(self._take(_VALUE, "a value", "text in quotes"), may_be_empty=True)
+            if name in properties:
+                raise KcqlError(token.start(), f"property {name!r} is given twice; take one out")
+            properties[name] = Property(name, value, token.start())
             if self._require_mark(",", ")") == ")":
                 break
-
-    def _take_former(self, properties: dict[str, Property]) -> None:
-        """Take clauses of older versions as the properties that they are now."""
-        while (word := _WORD.match(self._text, self.skip_blanks())) and word[0].upper() in _FORMER:
-            self._at, clause = word.end(), word[0].upper()
-            value = self._take_value()
-            value = _PARTITIONERS.get(value.lower(), value) if clause == "WITHPARTITIONER" else value
-            self._add(properties, Property(_FORMER[clause], value, word.start(), clause))
-
-    def _take_value(self) -> str:
-        self._require_mark("=")
-        return _unquote(self._take(_VALUE, "a value", "text in quotes"), may_be_empty=True)
-
-    def _add(self, properties: dict[str, Property], stated: Property) -> None:
-        if stated.name in properties:
-            raise KcqlError(stated.offset, f"property {stated.name!r} is given twice; take one out")
-        properties[stated.name] = stated
+        return properties
 
     def _describe_unexpected(self, *expected: str) -> KcqlError:
         """Return the error of a text that goes wrong here: what is there, and what is expected."""

@@ -302,9 +302,6 @@ def _element(path: Sequence[str]) -> str:
 
 
 def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
-    for former in [stated for stated in statement.properties.values() if stated.clause]:
-        message = f"{former.clause} is of older versions: write PROPERTIES('{former.name}'={former.value})"
-        keys.report.notice(query.at(former.offset), message)
     settings = [
         Setting(stated.name, stated.value, replace(query.at(stated.offset), key=f"{query.key}: {stated.name}"))
         for stated in statement.properties.values()
