@@ -47,7 +47,7 @@ def open_topic_sink(
     connection = s3_connection(config, sink, s3)
     stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.open_source(config, timeout_s), None
     if sink.table is not None:
-        table = LakeTable.from_sink(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
+        table = LakeTable(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None
     if config.kafka is not None:
         servers, properties = config.kafka.bootstrap_servers, config.kafka.properties

@@ -212,7 +212,7 @@ class Lake(Topics):
         index = TopicIndex(self.store, prefix, topic)
         return TopicSink(
             sink=sink,
-            table=LakeTable.from_sink(sink, sink.table, index, self.connection) if sink.table else None,
+            table=LakeTable(sink, sink.table, index, self.connection) if sink.table else None,
             topic=topic,
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),

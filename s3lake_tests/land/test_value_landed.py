@@ -30,7 +30,7 @@ def target_of(server: EmbeddedS3, home: Path, **sink: Any) -> tuple[TopicSink, L
     store = S3Store(shelf.connection, shelf.bucket)
     index = TopicIndex(store, ".indexes/events", "daily", shelf.sink.root)
     assert shelf.sink.table is not None
-    table = LakeTable.from_sink(shelf.sink, shelf.sink.table, index, shelf.connection)
+    table = LakeTable(shelf.sink, shelf.sink.table, index, shelf.connection)
     index.follower = TableFollower(table)
     return targets.target_of(shelf.sink, index), table
 

@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -47,43 +46,16 @@ _PROPERTIES = {
 }
 
 
-@dataclass
 class LakeTable:
     """The table of one sink and topic.
 
     Attributes:
         name: namespace and name.
-        index: the index that it follows.
-        bucket: of the files.
-        catalog_properties: of the catalog that has the table.
-        connection: to S3.
-        location: of its metadata; None leaves it to the catalog.
-        columns: of the files, that it is partitioned by in addition to the hour of landing.
     """
 
-    name: str
-    index: TopicIndex
-    bucket: str
-    sink: str
-    catalog_properties: dict[str, str] = field(repr=False)
-    connection: S3Connection = field(repr=False)
-    location: str | None = None
-    columns: tuple[str, ...] = ()
-
-    @classmethod
-    def from_sink(
-        cls, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection
-    ) -> LakeTable:
-        return cls(
-            name=settings.identifier(sink.name, index.topic),
-            index=index,
-            bucket=sink.bucket,
-            sink=sink.name,
-            catalog_properties=settings.catalog,
-            connection=connection,
-            location=settings.location,
-            columns=tuple(_find_column(sink, text) for text in settings.partition if text != HOUR),
-        )
+    def __init__(self, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection) -> None:
+        self.name = settings.identifier(sink.name, index.topic)
+        self._sink, self._settings, self._index, self._connection = sink, settings, index, connection
 
     def sync(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[SyncResult]:
         """Bring the table to the state of the index for these hours, or for all. Return the snapshots.
@@ -96,7 +68,8 @@ class LakeTable:
             TableUnavailableError: the table, its catalog or the store does not answer.
             TableConflictError: the table cannot follow until a user has changed something.
         """
-        footers, done = self._make_footers(), []
+        done, io = [], catalog.make_file_io(self._settings.catalog, self._connection)
+        footers = Footers(self._sink.bucket, io)
         for todo in _split_hours(self.select_hours(hours)):
             while todo:
                 followed, todo = self._sync_and_retry(todo, footers, by_files)
@@ -120,7 +93,7 @@ class LakeTable:
         if hours is not None:
             return sorted(set(hours))
         with self._translate_errors():
-            table, head = self.load(), self.index.head()
+            table, head = self.load(), self._index.head()
         noted = ledger.read_ledger(table.properties) if table else {}
         return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
@@ -162,21 +135,21 @@ class LakeTable:
         if table is None or not taken:
             return None, left
         notes = {ledger.INDEX: self._owner}
-        return commit_snapshot(table, taken, footers, self.index, notes=notes, by_files=by_files), left
+        return commit_snapshot(table, taken, footers, self._index, notes=notes, by_files=by_files), left
 
     def _differences(self, table: Table | None, hours: Sequence[str], by_files: bool) -> list[Difference]:
         noted = ledger.read_ledger(table.properties) if table else {}
         if table is None or not by_files:
             if table is not None:
                 _refuse_rolled_back(table)
-            return find_differences(self.index, noted, hours)
+            return find_differences(self._index, noted, hours)
         existing = list_files(table, hours)
 
         def differs(difference: Difference) -> bool:
-            names = name_files(self.bucket, difference.listed).keys()
+            names = name_files(self._sink.bucket, difference.listed).keys()
             return bool(difference.removed or difference.added) or names != existing[difference.hour].keys()
 
-        return list(filter(differs, find_differences(self.index, noted, hours, also_equal=True)))
+        return list(filter(differs, find_differences(self._index, noted, hours, also_equal=True)))
 
     def load(self) -> Table | None:
         """Load the table as it is now. Return None if it does not exist.
@@ -194,7 +167,7 @@ class LakeTable:
         if owner != self._owner and (owner or table.current_snapshot()):
             raise TableConflictError(
                 f"table {self.name} {f'follows the index at {owner}' if owner else 'has rows of another program'}: let "
-                f"table.name of sink {self.sink} be another"
+                f"table.name of sink {self._sink.name} be another"
             )
         find_hour(table.spec(), table.schema())
         return table
@@ -203,30 +176,28 @@ class LakeTable:
         from pyiceberg.catalog import Catalog
 
         files = _list_data_files(taken)
+        columns = [_find_column(self._sink, text) for text in self._settings.partition if text != HOUR]
         first, *others = list_schemas(footers.read(files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
             self.name,
             add_hour_column(first),
-            location=self.location,
+            location=self._settings.location,
             properties={**_PROPERTIES, ledger.INDEX: self._owner},
         )
         widen_schema(creation, others)
         with creation.update_spec() as spec:
-            for column in (LANDED_HOUR, *self.columns):
+            for column in (LANDED_HOUR, *columns):
                 spec.add_identity(column)
         return creation.commit_transaction()
 
-    def _make_footers(self) -> Footers:
-        return Footers(self.bucket, catalog.make_file_io(self.catalog_properties, self.connection))
-
     @property
     def _owner(self) -> str:
-        return f"s3://{self.bucket}/{self.index.root}"
+        return f"s3://{self._sink.bucket}/{self._index.root}"
 
     @functools.cached_property
     def _catalog(self) -> Catalog:
-        return catalog.open_catalog(self.catalog_properties, self.bucket, self.connection)
+        return catalog.open_catalog(self._settings.catalog, self._sink.bucket, self._connection)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -236,11 +207,11 @@ class LakeTable:
         except S3LakeError:
             raise
         except Exception as error:
-            hidden = catalog.find_secrets(self.catalog_properties, self.connection)
+            hidden = catalog.find_secrets(self._settings.catalog, self._connection)
             what = mask_secrets(f"{type(error).__name__}: {error}", hidden)
             raise TableUnavailableError(
-                f"table {self.name} of sink {self.sink}: {what}. What is landed stays landed; the next run of the hour "
-                "or `s3lake table sync` brings the table to it"
+                f"table {self.name} of sink {self._sink.name}: {what}. What is landed stays landed; the next run of "
+                "the hour or `s3lake table sync` brings the table to it"
             ) from None
 
 

@@ -75,7 +75,7 @@ class Shelf:
     def table(self) -> LakeTable:
         """As a process sees it that has just begun."""
         assert self.sink.table is not None
-        return LakeTable.from_sink(self.sink, self.sink.table, self.index, self.connection)
+        return LakeTable(self.sink, self.sink.table, self.index, self.connection)
 
     def commit(
         self, hour: str, *tables: pa.Table, replaces: Sequence[str] = (), rows: int = 10, files: int = 1

@@ -41,7 +41,7 @@ class Lake(World):
 
     def target(self, now_minute: float = 600, **others: Any) -> TopicSink:
         assert self.sink.table is not None
-        self.table = LakeTable.from_sink(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
+        self.table = LakeTable(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
         return super().target(now_minute, **others)
 
     def catalog_goes(self) -> None:
