@@ -69,20 +69,16 @@ class Elasticsearch(LedgerDestination):
         self._index, self._record = index, record
 
     def read_entry(self, hour: Hour) -> Entry | None:
-        """See `LedgerDestination.read_entry`."""
         answer = self._ask("GET", self._make_entry_path(hour), allowed=(404,))
         return None if answer is None else _to_entry(answer["_source"], answer)
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
-        """See `LedgerDestination.write_entry`."""
         return self._put_entry(hour, "op_type=create" if after is None else after.version, complete=complete)
 
     def mark_incomplete(self, hour: Hour) -> None:
-        """See `LedgerDestination.mark_incomplete`."""
         self._put_entry(hour, "", complete=False)
 
     def write_rows(self, hour: Hour) -> None:
-        """See `LedgerDestination.write_rows`."""
         of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": hour.start, "content": hour.content}
 
         def encode_row(row: Row) -> bytes:
@@ -97,7 +93,6 @@ class Elasticsearch(LedgerDestination):
         self._ask("POST", f"{self._index}/_refresh")
 
     def delete_other_rows(self, hour: Hour) -> None:
-        """See `LedgerDestination.delete_other_rows`."""
         deleted = (
             self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _query_others(hour)}) or {}
         )
@@ -105,7 +100,6 @@ class Elasticsearch(LedgerDestination):
             raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
 
     def create(self) -> None:
-        """See `LedgerDestination.create`."""
         record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):

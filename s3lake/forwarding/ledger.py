@@ -67,12 +67,10 @@ class LedgerDestination(ABC):
         """Delete the rows of other contents of the hour."""
 
     def read_content(self, hour: Hour) -> str | None:
-        """See `Destination.read_content`."""
         entry = self.read_entry(hour)
         return entry.content if entry and entry.complete and entry.bucket == hour.bucket else None
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`."""
         self.create()
         former = self.read_entry(hour)
         if former is not None and former.bucket != hour.bucket:

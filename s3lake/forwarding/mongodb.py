@@ -86,17 +86,15 @@ class MongoDB(LedgerDestination):
         self._secrets = [password or "", user.partition(":")[2], unquote(user.partition(":")[2])]
 
     def create(self) -> None:
-        """See `LedgerDestination.create`. MongoDB creates collections by itself."""
+        """Create the index of rows: MongoDB creates collections by itself."""
         with self._open_collection(self._collection) as rows:
             rows.create_index([(name, 1) for name in _SLOT])
 
     def read_entry(self, hour: Hour) -> Entry | None:
-        """See `LedgerDestination.read_entry`."""
         with self._open_collection(self._ledger) as ledger:
             return _to_entry(ledger.find_one({"_id": make_entry_id(hour)}))
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
-        """See `LedgerDestination.write_entry`."""
         from pymongo.errors import DuplicateKeyError
 
         document = _build_entry(hour, complete=complete)
@@ -111,13 +109,11 @@ class MongoDB(LedgerDestination):
             return _to_entry(document) if replaced.matched_count else None
 
     def mark_incomplete(self, hour: Hour) -> None:
-        """See `LedgerDestination.mark_incomplete`."""
         document = _build_entry(hour, complete=False)
         with self._open_collection(self._ledger) as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
     def write_rows(self, hour: Hour) -> None:
-        """See `LedgerDestination.write_rows`."""
         from pymongo import ReplaceOne
         from pymongo.errors import BulkWriteError
 
@@ -133,7 +129,6 @@ class MongoDB(LedgerDestination):
                     raise self._describe_unwritten(chunk, error.details.get("writeErrors", ())) from None
 
     def delete_other_rows(self, hour: Hour) -> None:
-        """See `LedgerDestination.delete_other_rows`."""
         with self._open_collection(self._collection) as rows:
             rows.delete_many({**_make_slot(hour), "content": {"$ne": hour.content}})
 

@@ -75,7 +75,6 @@ class Postgres:
         return f"postgres {host or 'of the environment'}{port and ':'}{port}{name and '/'}{name} table {self._table}"
 
     def read_content(self, hour: Hour) -> str | None:
-        """See `Destination.read_content`."""
         with self._connect() as connection:
             if not self._has_tables(connection):
                 return None
@@ -84,7 +83,6 @@ class Postgres:
             return None if entry is None else str(entry[0])
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`."""
         from psycopg.types.json import Jsonb
 
         keys = _make_keys(hour)

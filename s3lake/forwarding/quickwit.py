@@ -87,7 +87,6 @@ class Quickwit:
         self.place, self._ask, self._index = api.place, api.ask, index
 
     def read_content(self, hour: Hour) -> str | None:
-        """See `Destination.read_content`."""
         attempts = self._list_attempts(hour)
         if not attempts:
             return None
@@ -98,7 +97,7 @@ class Quickwit:
         return attempt.content if whole else None
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`; until the former content is deleted, a search finds rows of both."""
+        """Write an index of the hour; until the former content is deleted, a search finds rows of both."""
         for attempt in self._list_attempts(hour):
             if attempt.bucket != _hash_bucket(hour):
                 raise make_bucket_error(self.place, hour)

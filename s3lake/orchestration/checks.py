@@ -6,9 +6,9 @@ checks alone without a partition checks every hour.
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
@@ -75,13 +75,13 @@ def check_hours(
         state = HourState(target, hour, sealing, table_lag.get(hour))
         materialisation = _find_materialisation(instance, key, hour)
         for name in checks:
-            verdict = _CHECKS[name][0](state)
+            result = _CHECKS[name][0](state)
             evaluation = dg.AssetCheckEvaluation(
                 asset_key=key,
                 check_name=name,
-                passed=verdict.passed,
-                severity=verdict.severity,
-                metadata=verdict.metadata,
+                passed=result.passed,
+                severity=result.severity,
+                metadata=result.metadata,
                 target_materialization_data=materialisation,
                 partition=hour,
                 blocking=False,
@@ -89,14 +89,6 @@ def check_hours(
             evaluations.append(evaluation)
     sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
     return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
-
-
-class CheckVerdict(NamedTuple):
-    """The result of a check of an hour."""
-
-    passed: bool
-    severity: dg.AssetCheckSeverity
-    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,7 @@ class HourState:
         )
 
 
-def _check_offsets(state: HourState) -> CheckVerdict:
+def _check_offsets(state: HourState) -> dg.AssetCheckResult:
     landed = bool(state.landed.tile.partitions)
     waiting = 0 if landed else sum((span.end or 0) - span.start for span in state.tile.partitions.values())
     wrong = {
@@ -136,10 +128,10 @@ def _check_offsets(state: HourState) -> CheckVerdict:
     }
     incomplete = state.landed.tile.closed and not state.landed.tile.complete
     ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)
-    return CheckVerdict(
-        not wrong and not incomplete and not waiting and not ahead,
-        dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
-        {
+    return dg.AssetCheckResult(
+        passed=not wrong and not incomplete and not waiting and not ahead,
+        severity=dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
+        metadata={
             "landed": dg.MetadataValue.bool(landed),
             "complete": dg.MetadataValue.bool(state.landed.tile.complete),
             "offsets_not_landed": waiting,
@@ -149,12 +141,12 @@ def _check_offsets(state: HourState) -> CheckVerdict:
     )
 
 
-def _check_rows(state: HourState) -> CheckVerdict:
+def _check_rows(state: HourState) -> dg.AssetCheckResult:
     tile, sums = state.landed.tile, state.landed.sums
-    return CheckVerdict(
-        sealed.is_explained(tile, sums),
-        dg.AssetCheckSeverity.ERROR,
-        {
+    return dg.AssetCheckResult(
+        passed=sealed.is_explained(tile, sums),
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
             "offsets": sum(span.committed - span.start for span in tile.partitions.values()),
             "records": sums.read,
             # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
@@ -163,7 +155,7 @@ def _check_rows(state: HourState) -> CheckVerdict:
     )
 
 
-def _check_lag(state: HourState) -> CheckVerdict:
+def _check_lag(state: HourState) -> dg.AssetCheckResult:
     target, tile = state.target, state.tile
     ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.log_ranges(target.topic).items()}
     behind = due.backlog(tile, ends)
@@ -173,17 +165,17 @@ def _check_lag(state: HourState) -> CheckVerdict:
         age = due.Age(now, patience_ms, state.landed.sums.landed_ms, seen_ms=now)
         since = target.offsets.find_offset_since(target.topic, now - patience_ms)
         late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
-    return CheckVerdict(
-        not late,
-        dg.AssetCheckSeverity.WARN,
-        {
+    return dg.AssetCheckResult(
+        passed=not late,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
             "lag": sum(behind.values()),
             "lag_by_topic_partition": dg.MetadataValue.json({str(one): count for one, count in behind.items()}),
         },
     )
 
 
-def _check_dead_letters(state: HourState) -> CheckVerdict:
+def _check_dead_letters(state: HourState) -> dg.AssetCheckResult:
     sums = state.landed.sums
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.dead:
@@ -191,7 +183,7 @@ def _check_dead_letters(state: HourState) -> CheckVerdict:
         keys = [file.key for file in files_of(state.landed.manifests, "dead_letters")]
         metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
-    return CheckVerdict(not exceeded, dg.AssetCheckSeverity.WARN, metadata)
+    return dg.AssetCheckResult(passed=not exceeded, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
 
 
 def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str]:
@@ -209,15 +201,15 @@ def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str
     }
 
 
-def _check_table(state: HourState) -> CheckVerdict:
+def _check_table(state: HourState) -> dg.AssetCheckResult:
     metadata = {"table": getattr(state.target.table, "name", ""), **({"behind": state.behind} if state.behind else {})}
-    return CheckVerdict(state.behind is None, dg.AssetCheckSeverity.WARN, metadata)
+    return dg.AssetCheckResult(passed=state.behind is None, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
 
 
 def _find_materialisation(
     instance: dg.DagsterInstance, key: dg.AssetKey, hour: str
 ) -> AssetCheckEvaluationTargetMaterializationData | None:
-    """Return the materialisation that is checked: without it Dagster takes the verdict for one of an earlier one."""
+    """Return the materialisation that is checked: without it Dagster takes the result for one of an earlier one."""
     newest = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
     for record in instance.fetch_materializations(newest, limit=1).records:
         return AssetCheckEvaluationTargetMaterializationData(
@@ -226,7 +218,7 @@ def _find_materialisation(
     return None
 
 
-_CHECKS: dict[str, tuple[Callable[[HourState], CheckVerdict], str]] = {
+_CHECKS: dict[str, tuple[Callable[[HourState], dg.AssetCheckResult], str]] = {
     "offsets_contiguous": (
         _check_offsets,
         "Passes when the hour shares its edges with its neighbours, and is landed as a whole if it is closed.",

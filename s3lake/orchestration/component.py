@@ -115,7 +115,8 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         """Build assets, sensors, checks, jobs, schedules and resources of the sinks."""
         folder = context.path if context.path.is_dir() else context.path.parent
         config = configuration.load(self.config if _is_address(self.config) else folder / self.config)
-        translator, matching = _Translator(self), find_matching_topics(config)
+        translator, matching = SinkTranslator(self.prefix), find_matching_topics(config)
+        translator.get_asset_spec = self.get_asset_spec  # type: ignore[method-assign]
         assets = []
         if type(self).execute is not SinkComponent.execute:
             catalog = Catalog(config, translator, topics=topics_of(config, matching))
@@ -129,14 +130,6 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
             sensors_running=self.sensors_running,
             matching=matching,
         )
-
-
-class _Translator(SinkTranslator):
-    """Asks a component for the specs of its assets."""
-
-    def __init__(self, component: SinkComponent) -> None:
-        super().__init__(component.prefix)
-        self.get_asset_spec = component.get_asset_spec  # type: ignore[method-assign]
 
 
 def _is_address(location: str) -> bool:
