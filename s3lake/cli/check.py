@@ -88,11 +88,11 @@ def _print_notices(notices: Sequence[str], *, as_json: bool) -> None:
 
 def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
     """Print what was set, and where a connector's default differs from ours; or everything."""
-    effective, ours = _settings_of(loaded.config), _settings_of(_with_defaults(loaded.config))
+    effective, changed = _settings_of(loaded.config), _settings_of(loaded.config, exclude_defaults=True)
     rows, origins = [], loaded.origins
     for path, value in effective.items():
         place = origins.get(path)
-        if everything or place is not None or ours.get(path) != value:
+        if everything or place is not None or path in changed:
             source = "default" if place is None else f"{place} {place.key}".rstrip()
             rows.append((".".join(map(str, path)), format_cell(value) or "none", source))
     print_table(("setting", "value", "read from"), rows, "settings")
@@ -108,8 +108,8 @@ def _print_without_effect(loaded: LoadedConfig, *, everything: bool) -> None:
         print_text(False, f"without effect here: {', '.join(keys)} (--all says why)")
 
 
-def _settings_of(config: Config) -> Mapping[tuple[str | int, ...], Any]:
-    return dict(_leaves(config.model_dump(mode="json", by_alias=True)))
+def _settings_of(config: Config, *, exclude_defaults: bool = False) -> Mapping[tuple[str | int, ...], Any]:
+    return dict(_leaves(config.model_dump(mode="json", by_alias=True, exclude_defaults=exclude_defaults)))
 
 
 def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
@@ -121,18 +121,6 @@ def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tupl
             yield from _leaves(inner, (*path, position))
     else:
         yield path, value
-
-
-def _with_defaults(config: Config) -> Config:
-    """Return the configuration with only those settings that have no default."""
-    where = config.model_dump(
-        include={"kafka": {"bootstrap_servers"}, "source": {"type", "address"}}, exclude_none=True
-    )
-    required = {"name", "topics", "topics_regex", "bucket", "start"}
-    sinks = [sink.model_dump(include=required, exclude_defaults=True) for sink in config.sinks]
-    # Without their prefixes sinks may be in each other's way: each is validated by itself.
-    (first, *others) = (Config.model_validate({**where, "sinks": [sink]}) for sink in sinks)
-    return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})
 
 
 def describe_sink(sink: Sink) -> dict[str, Any]:
