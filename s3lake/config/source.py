@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _ENVIRONMENTS = ("S3LAKE_ENV_PATH", "IGGY_CONNECTORS_ENV_PATH")
-_LARGEST = 16 * 2**20
 _ANSWER_SHOWN = 200
 _SECRET = 4  # characters: shorter texts are in every word
 _UNAUTHORIZED = f"give what it asks for in {PREFIX}HEADERS"
@@ -229,21 +228,15 @@ def _attempt(url: str, name: str, settings: HttpOptions) -> bytes:
     parts = urlsplit(url)
     login = (unquote(parts.username or ""), unquote(parts.password or ""))
     try:
-        with requests.get(
+        answer = requests.get(
             url,
             headers={"User-Agent": "s3lake", "Accept-Encoding": "gzip", **settings.headers},
             auth=login if any(login) else lambda request: request,  # not what ~/.netrc has
             timeout=settings.timeout,
-            stream=True,
             allow_redirects=False,  # another host would get the headers
-        ) as answer:
-            _require_ok(answer, name)
-            body = bytearray()
-            for piece in answer.iter_content(2**16):
-                body += piece
-                if len(body) > _LARGEST:
-                    raise ConfigurationError(f"{name}: the answer has more than {_LARGEST} bytes: too many")
-            return bytes(body)
+        )
+        _require_ok(answer, name)
+        return answer.content
     # What requests writes into its errors quotes the address, query included: neither it nor its chain is passed on.
     except requests.exceptions.SSLError:
         message = "the server's certificate is not trusted; name its authority in REQUESTS_CA_BUNDLE"

@@ -61,10 +61,7 @@ def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus)
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         due, last = _due_hours(sink), context.cursor or ""
-        try:
-            new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due) if last else due, _MAX_HOURS)
-        except ValueError:
-            new = hours.latest(due, _MAX_HOURS)  # another version's cursor
+        new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due) if last else due, _MAX_HOURS)
         before = {(key, hour) for key, hour, _ in _find_evaluations(context.instance, list(keys.values()), new)}
         events = [
             evaluation

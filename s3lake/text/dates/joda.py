@@ -27,7 +27,6 @@ from s3lake.text.dates.letters import (
 _EPOCH = datetime(1970, 1, 1)
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-_MINUTES_FROM_MS = 100_000_000_000  # since 1973 every zone's offset is whole minutes
 _TABLE = "G C x w e E D y Y M d a K h H k m s S z Z"
 _DATES, _HOURS = frozenset("YyxMdDwe"), frozenset("HhKk")
 
@@ -63,15 +62,12 @@ def compile_formatter(
         except OverflowError:
             raise ValueError(f"timestamp {epoch_ms} has no date") from None
 
-    finest = 1 if "S" in letters or (bucket_ms or 1000) % 1000 else 1000
-    whole_minutes = finest == 1000 and "s" not in letters and (bucket_ms or 60_000) % 60_000 == 0
-    coarsest = 60_000 if whole_minutes else finest
+    size = 1 if "S" in letters or (bucket_ms or 1000) % 1000 else 1000
 
     def format_moment(epoch_ms: int) -> str:
         if not _FIRST_MS <= epoch_ms <= _LAST_MS:
             raise ValueError(f"timestamp {epoch_ms} has no date")
         # Moments that print alike share an entry. Cut toward zero, as their bucket is.
-        size = coarsest if epoch_ms >= _MINUTES_FROM_MS else finest
         return format_instant(epoch_ms - epoch_ms % size if epoch_ms >= 0 else epoch_ms)
 
     return format_moment
