@@ -60,13 +60,7 @@ def policy_of_caller(roles: Iterable[Role]) -> dict[str, Any]:
 
 
 def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False) -> dict[str, Any]:
-    """Return the policy for sinks.
-
-    Args:
-        config: with the regions of the buckets and the encryption of objects.
-        sinks: the sinks.
-        read_only: only the permissions to read.
-    """
+    """Return the policy for sinks of a configuration; with `read_only` only the permissions to read."""
     statements: list[dict[str, Any]] = []
     keys: list[dict[str, Any]] = []
     # Sinks with S3 settings of their own may need other permissions.

@@ -62,14 +62,7 @@ def print_text(as_json: bool, text: str) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, right: Sequence[str] = ()
 ) -> None:
-    """Print a table as wide as its cells and its title need: a path that is folded cannot be searched for.
-
-    Args:
-        columns: their titles.
-        rows: their cells.
-        title: above it.
-        right: columns that are aligned to the right.
-    """
+    """Print a table as wide as its cells and its title need: a path that is folded cannot be searched for."""
     table = Table(title=escape(title) or None, title_justify="left", box=None, pad_edge=False, min_width=len(title))
     table.show_header = any(columns)
     for column in columns:

@@ -211,8 +211,7 @@ _WHERE = f"Kafka is; add bootstrap.servers=HOST:PORT, or set {SERVERS}"
 def put_native(keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], *, where: str = _WHERE) -> None:
     """Put what the file says after `s3lake.` over everything else, and what only this or the environment can say.
 
-    Args:
-        where: what to do if neither says where the records are.
+    `where` is the remedy if neither says where the records are.
     """
     for sink in sinks:
         keys.put(sink, [Key("bootstrap.servers", "kafka.bootstrap_servers")])

@@ -33,10 +33,7 @@ _QUERY = "SELECT count(*) FROM records"
 def backfill(demo: Demo, report: Callable[[str], None]) -> None:
     """Land all hours of both topics through the Dagster definitions, in this process, recorded in the demo's instance.
 
-    Then materialise the examples that follow sealed hours.
-
-    Args:
-        report: called with each line that the run logs, while it works.
+    Then materialise the examples that follow sealed hours. `report` gets each line that the run logs, while it works.
 
     Raises:
         DagsterError: a step failed.

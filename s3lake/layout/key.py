@@ -90,15 +90,10 @@ class KeyTemplate:
         wallclock_ms: int = 0,
         hour_ms: int = 0,
     ) -> KeyTemplate:
-        """Build the template of `pieces` for a topic and an hour.
+        """Build the template of the whole key's `pieces` for a topic and an hour.
 
         Args:
-            pieces: of the whole key.
-            topic: the topic's name.
-            extension: of data objects.
-            sidecars: the endings of keys of sidecars.
             routed: True if transforms rename topics; the name is then read from each record.
-            mark: of the commit.
             wallclock_ms: the micro-batch's time.
             hour_ms: the start of the tile's hour.
         """

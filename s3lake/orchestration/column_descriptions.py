@@ -71,12 +71,8 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
 def read_descriptions(language: str, text: str, references: Mapping[str, str]) -> dict[str, str]:
     """Return what a schema says of the fields of its outermost record in words; fields without any are left out.
 
-    That is `doc` in Avro, `description` or `title` in JSON Schema, and comments in Protobuf.
-
-    Args:
-        language: AVRO, JSON or PROTOBUF.
-        text: of the schema.
-        references: name -> text of what it refers to.
+    That is `doc` in Avro, `description` or `title` in JSON Schema, and comments in Protobuf. `references` are the texts
+    of other schemas that it names.
 
     >>> read_descriptions("AVRO", '{"type": "record", "fields": [{"name": "id", "type": "long", "doc": "a key"}]}', {})
     {'id': 'a key'}

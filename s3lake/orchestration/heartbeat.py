@@ -43,12 +43,7 @@ def keep_beating(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> I
 
 
 def silence_of(record: dg.RunRecord, now_ms: int) -> str | None:
-    """Return how long a started run has been silent; None if it works, or if it never reported anything.
-
-    Args:
-        record: of the run.
-        now_ms: the clock; that of another machine may differ by seconds.
-    """
+    """Return how long a started run has been silent; None if it works, or if it never reported anything."""
     tags = record.dagster_run.tags
     if tags.get(names.HEARTBEAT) == _ENDED:
         return None

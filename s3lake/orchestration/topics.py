@@ -24,9 +24,7 @@ _TIMEOUT_S = 3.0
 def topics_of(config: Config, matching: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
     """Return the topics by the name of the sink. A sink whose expression matches nothing yet has none until a reload.
 
-    Args:
-        config: the configuration.
-        matching: the topics of each expression; without it the source is asked, see `find_matching_topics`.
+    Without `matching`, the topics of each expression, the source is asked: see `find_matching_topics`.
     """
     by_expression = find_matching_topics(config) if matching is None else matching
     return {

@@ -105,12 +105,9 @@ _HEX = 32
 
 
 def format_content(content: bytes | None, most: int | None = 200, name: str = "") -> str:
-    """Format the beginning of a content on one line, without control characters; values of secrets are masked.
+    """Format the first `most` characters of a content on one line, without control characters and secrets.
 
-    Args:
-        content: as it is in Kafka.
-        most: the number of characters; None for all.
-        name: of a header.
+    `name` is that of a header.
     """
     if content is None:
         return "null"

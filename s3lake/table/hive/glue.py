@@ -49,13 +49,7 @@ def format_documents(table: HiveTable, database: str) -> list[str]:
 
 
 def apply(glue: Any, table: HiveTable, database: str) -> int:
-    """Create or update database and table, and add missing partitions. Return the number of new partitions.
-
-    Args:
-        glue: a boto3 client of Glue.
-        table: the table.
-        database: where it is.
-    """
+    """Create or update database and table by a boto3 client of Glue. Return the number of partitions that it added."""
     unknown, exists = glue.exceptions.EntityNotFoundException, glue.exceptions.AlreadyExistsException
     with suppress(exists):
         glue.create_database(DatabaseInput={"Name": database})
