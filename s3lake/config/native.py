@@ -31,6 +31,7 @@ from s3lake.text.masking import is_masked, is_secret
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"), ("source", "options"))
 _FORM = "write ${NAME} or ${NAME:-default}; $${ is a plain ${"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
+_DIGITS = 4_000  # Python makes no integer of more than 4,300
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -74,14 +75,10 @@ def _is_hidden(path: Path) -> bool:
 
 
 def parse_scalar(text: str) -> Any:
-    """Return what a text without quotes is in YAML 1.2.
-
-    Raises:
-        ValueError: it is a number with more digits than Python reads.
-    """
+    """Return what a text without quotes is in YAML 1.2; an integer that no setting takes stays text."""
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text):
+    if _INTEGER.fullmatch(text) and len(text) <= _DIGITS:
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text
 
@@ -126,10 +123,7 @@ class _Reader:
             text, reference = part.value, part.reference
         if secret:
             self._report.secrets.add(text)
-        try:
-            value = text if node.is_quoted else parse_scalar(text)
-        except ValueError:
-            return self._refuse(node, path, "a number has more digits than any setting takes")
+        value = text if node.is_quoted else parse_scalar(text)
         self._note(node, path, text, "null" if value is None else "", secret=secret, reference=reference)
         return value
 
@@ -175,10 +169,7 @@ class Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: Dumper, value: str) -> ScalarNode:
-    try:
-        plain = isinstance(parse_scalar(value), str) and "${" not in value and value != "<<"
-    except ValueError:
-        plain = False
+    plain = isinstance(parse_scalar(value), str) and "${" not in value and value != "<<"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else "'")
 
 

@@ -73,7 +73,6 @@ class _Builder:
     def __init__(self, name: str, lines: Sequence[str]) -> None:
         self._name, self._lines = name, lines
         self._size = 0
-        self._within: set[int] = set()
 
     def build(self, at: Any, key: str, node: Any) -> Node:
         """Return the tree of a node; `at` is the node of its key."""
@@ -81,21 +80,15 @@ class _Builder:
         place = Place(self._name, at.start_mark.line + 1, at.start_mark.column + 1, key)
         if self._size > _LARGEST:  # aliases of aliases, which grow without end
             raise ConfigurationError(f"{self._name}: with its aliases written out it has more than {_LARGEST:,} values")
-        if id(node) in self._within:
-            raise ConfigurationError(f"{place}: an alias is inside what it names")
         start = (node.start_mark.line + 1, node.start_mark.column + 1)
         tag = "" if node.tag in _TAGS else str(node.tag)
         if isinstance(node, ScalarNode):
             quoted = bool(node.style)
             text = None if not quoted and not tag and node.value in _NULLS else join_surrogates(str(node.value))
             return Node(key, place, text, self._positions(node, text), start, quoted, tag)
-        self._within.add(id(node))
-        try:
-            if isinstance(node, SequenceNode):
-                return Node(key, place, [self.build(item, key, item) for item in node.value], start=start, tag=tag)
-            return Node(key, place, tuple(self._pairs(node)), start=start, tag=tag)
-        finally:
-            self._within.discard(id(node))
+        if isinstance(node, SequenceNode):
+            return Node(key, place, [self.build(item, key, item) for item in node.value], start=start, tag=tag)
+        return Node(key, place, tuple(self._pairs(node)), start=start, tag=tag)
 
     def _pairs(self, node: MappingNode) -> Iterator[Node]:
         """Yield the nodes of a mapping, then the merged nodes that it does not have itself."""
