@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from s3lake import hours
-
 UNLIMITED = sys.maxsize
 
 
@@ -60,13 +58,8 @@ class Memory(msgspec.Struct, omit_defaults=True):
 def decode(text: str | None) -> Memory:
     """Return the memory of a cursor; an empty one if the cursor is lost or cannot be read."""
     try:
-        memory = msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
-        for route in memory.routes.values():
-            route.complete, route.announced = hours.merge_ranges(route.complete), hours.merge_ranges(route.announced)
-            if route.looked_again:
-                hours.parse(route.looked_again)
-        return memory
-    except (msgspec.MsgspecError, zlib.error, binascii.Error, ValueError):
+        return msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
+    except (msgspec.MsgspecError, zlib.error, binascii.Error):
         return Memory()
 
 

@@ -347,7 +347,6 @@ class TestCursor:
         "cursor",
         [
             *(None, "{", "eJw=", "e30="),
-            *map(cursor, ({"complete": [("a", "b")]}, {"announced": [("", "b")]}, {"looked_again": "yesterday"})),
             cursor({"complete": [("2020-01-01T00", "2030-01-01T00")]}),
         ],
     )
