@@ -164,9 +164,7 @@ def _build_batch(
 def take_in_python(messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
     """`Take` by a loop."""
     rd, next_offset, total, taken = load(), offset_range.start, 0, 0
-    cells: dict[str, list[Any]] = {name: [] for name in columns}
-    offsets, rows = cells.get("offset"), 0
-    stamps, values, keys, headers = map(cells.get, ("timestamp", "value", "key", "headers"))
+    rows: list[dict[str, Any]] = []
     for address in messages.addresses:
         message = Message.from_address(address)
         if message.error == _END_OF_LOG:
@@ -176,31 +174,30 @@ def take_in_python(messages: Messages, offset_range: OffsetRange, columns: Seque
         else:
             offset = message.offset
             if offset < offset_range.end:
+                headers = _read_headers(rd, address) if "headers" in columns else None
                 size = message.value_size + message.key_size
-                entries = None if headers is None else _read_headers(rd, address)
-                if entries is not None:
-                    size += sum(len(name) + len(value or b"") for name, value in entries)
+                size += sum(len(name) + len(value or b"") for name, value in headers or ())
                 if rows and total + size > most_bytes:
                     break
-                rows, total = rows + 1, total + size
-                if offsets is not None:
-                    offsets.append(offset)
-                if stamps is not None:
-                    stamps.append(1000 * max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS)))
-                if values is not None:
-                    values.append(_copy(message.value, message.value_size))
-                if keys is not None:
-                    keys.append(_copy(message.key, message.key_size))
-                if headers is not None:
-                    headers.append(entries and [(name.decode(errors="replace"), value) for name, value in entries])
+                total += size
+                stamp_ms = max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS))
+                rows.append(
+                    {
+                        "partition": offset_range.partition,
+                        "offset": offset,
+                        "timestamp": 1000 * stamp_ms,
+                        "value": _copy(message.value, message.value_size),
+                        "key": _copy(message.key, message.key_size),
+                        "headers": headers and [(name.decode(errors="replace"), value) for name, value in headers],
+                    }
+                )
             next_offset = max(next_offset, offset + 1)
         taken += 1
     messages.destroy(taken)
     if not rows:
         return Taken(None, next_offset, 0)
-    cells |= {"partition": [offset_range.partition] * rows}
-    arrays = [pa.array(cells[name], SCHEMA.field(name).type) for name in columns]
-    return Taken(pa.RecordBatch.from_arrays(arrays, names=list(columns)), next_offset, total)
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    return Taken(pa.RecordBatch.from_pylist(rows, schema), next_offset, total)
 
 
 def _read_headers(rd: SimpleNamespace, address: int) -> list[tuple[bytes, bytes | None]] | None:
