@@ -107,12 +107,6 @@ class TestCheck:
         assert outcome.code == 2
         assert "ssl.truststore.location cannot be translated for librdkafka" in outcome.err
 
-    def test_takes_the_file_that_the_environment_names(
-        self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("S3LAKE_CONFIG", str(offline))
-        assert run("check").code == 0
-
     def test_connect_reports_what_does_not_answer(
         self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -130,10 +130,6 @@ def test_c26_to_c31_fields(fields: str, value: bytes, expected: str) -> None:
     assert bases.keys_of(loaded, Record(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
 
 
-def test_c22_defaults() -> None:
-    assert bases.keys_of(load({}), Record()) == ["topics/demo/partition=0/demo+0+0000000000.json"]
-
-
 @pytest.mark.parametrize("end", ["/", ""])
 def test_one_delimiter_at_the_end_of_a_pattern_is_dropped(end: str) -> None:
     loaded = load({**TIME, "path.format": f"'y'=YYYY/'b'{end}"})

@@ -42,11 +42,8 @@ KEYED = b'{"region":8,"phonePrefix":"+44"}'
     ("rest", "record", "expected"),
     [
         pytest.param("PROPERTIES('flush.count'=1)", {}, "raw/demo/1/000000000002.json", id="2"),
-        pytest.param("STOREAS `Parquet`", {}, "raw/demo/1/000000000002.parquet", id="4"),
-        pytest.param("STOREAS `AVRO`", {}, "raw/demo/1/000000000002.avro", id="5"),
         pytest.param("STOREAS `CSV_WITHHEADERS`", {}, "raw/demo/1/000000000002.csv", id="7"),
         pytest.param("STOREAS `BYTES` PROPERTIES('flush.count'=1)", {}, "raw/demo/1/000000000002.bytes", id="8"),
-        pytest.param("STOREAS TEXT", {}, "raw/demo/1/000000000002.text", id="text"),
         pytest.param(
             "PARTITIONBY name,title,salary",
             {"value": b'{"name":"first","title":null,"salary":200.0}'},
@@ -124,28 +121,6 @@ def test_keys_of_fields_of_the_key() -> None:
 def test_a_codec_is_in_the_name_of_text_files() -> None:
     loaded = load(connect__s3__compression__codec="GZIP")
     assert bases.keys_of(loaded, Record()) == ["raw/demo/0/000000000000.json.gz"]
-
-
-@pytest.mark.parametrize(
-    ("rest", "expected"),
-    [
-        ("", "raw/demo/1/000000000003_100_300.gz"),
-        ("STOREAS AVRO", "raw/demo/1/000000000003_100_300.avro"),
-        ("PARTITIONBY _key", "raw/key=a/demo(1_000000000003).gz"),
-        ("NOPARTITION", "raw/demo(1_000000000003).gz"),
-    ],
-)
-def test_connector_names_are_those_that_the_connector_really_gives(rest: str, expected: str) -> None:
-    codec = {} if "AVRO" in rest else {"connect__s3__compression__codec": "GZIP"}
-    if rest == "NOPARTITION":
-        names = {"s3lake__layout__template": "{topic}({partition}_{last_offset:12})"}
-    else:
-        names = {"s3lake__layout__connector_names": "true"}
-    if codec:
-        names["s3lake__layout__extension"] = ".gz"
-    loaded = load(rest, **names, **codec)
-    records = [Record(offset, timestamp=stamp, key=b"a", partition=1) for offset, stamp in ((2, 300), (3, 100))]
-    assert bases.keys_of(loaded, *records) == [expected]
 
 
 # Topics

@@ -154,11 +154,8 @@ def test_every_profile_and_service_is_in_the_readme() -> None:
     assert profiles == set(re.findall(r"`--profile (\w+)`", text))
 
 
-def test_registry_is_the_version_that_s3lake_is_tested_with() -> None:
+def test_registry_and_broker_are_the_versions_that_s3lake_is_tested_with() -> None:
     assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{apicurio.VERSION}"
-
-
-def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{jars.KAFKA_VERSION}"
 
 

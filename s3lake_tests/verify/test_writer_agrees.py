@@ -214,12 +214,6 @@ def test_schemas_that_contradict_each_other_for_the_first_time_in_one_commit_sha
     assert world.verify().checked[0].dead_letters == 1
 
 
-def test_null_and_an_empty_text_differ_in_csv_of_one_column() -> None:
-    world = World(format={"type": "csv"}, converter={"value": "string"}, nulls="write")
-    staged(world, [(None, None, []), (None, b"", [])])
-    assert world.verify().clean
-
-
 def test_headers_are_compared_next_to_data_that_nothing_separates() -> None:
     framing = {"opening": "[", "between": ",", "closing": "]"}
     world = World(format={"type": "text", "framing": framing}, sidecars={"headers": "avro"})
