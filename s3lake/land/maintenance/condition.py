@@ -7,6 +7,7 @@ nothing is shuffled, and objects that hold none of the rows cost a look and noth
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,10 @@ class Condition:
         if not self.columns(batch.schema):  # `user` alone is a function in SQL
             raise self._unfit(key, batch.schema, "it names none of its columns")
         numbers = pa.array(range(batch.num_rows), pa.int64())
+        twin = next(self._find_twins([*batch.schema, pa.field(_ROW, numbers.type)]), None)
+        if twin is not None:
+            why = f"it names {twin!r}, which SQL does not tell from a name that differs in case only: use other columns"
+            raise self._unfit(key, batch.schema, why)
         numbered = pa.Table.from_batches([batch]).append_column(_ROW, numbers)
         self._database.register("rows", numbered)
         try:
@@ -63,6 +68,14 @@ class Condition:
         finally:
             self._database.unregister("rows")
         return [row for (row,) in answer]
+
+    def _find_twins(self, fields: Sequence[pa.Field]) -> Iterator[str]:
+        """Yield the names in the condition that DuckDB would confuse: it compares names without their case."""
+        names = [field.name.lower() for field in fields]
+        for field in fields:
+            if names.count(field.name.lower()) > 1 and _names(self.sql, field.name):
+                yield field.name
+            yield from self._find_twins([field.type.field(at) for at in range(field.type.num_fields)])
 
     def _unfit(self, key: str, schema: pa.Schema, why: str) -> ConfigurationError:
         there = ", ".join(f"{field.name} {field.type}" for field in schema)

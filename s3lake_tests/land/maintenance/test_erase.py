@@ -187,6 +187,18 @@ def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and
     assert BOB not in str(caught.value)
 
 
+@pytest.mark.parametrize("where", ["\"User\" = 'alice'", "user = 'alice'", "address.City = 'Ulm'"])
+def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confused(where: str) -> None:
+    world = Parts(format={"type": "parquet"})
+    world.land(b'{"user":"alice","User":"bob","address":{"city":"Ulm","City":"Rom"},"n":1}', value(ALICE, 2))
+    world.write_index()
+    before = world.bodies()
+    with pytest.raises(ConfigurationError, match="differs in case only: use other columns"):
+        list(erase_hours(holding(world), [HOUR], person(where), yes=True))
+    assert world.bodies() == before
+    assert [change.records for change in erase_hours(holding(world), [HOUR], person("n = 1"), yes=True)] == [1]
+
+
 def test_a_condition_reads_no_file_of_this_machine() -> None:
     world = Parts()
     world.land(value(BOB, 1))
