@@ -78,15 +78,16 @@ class _Landing(Generic[A]):
 class _Fleet(Generic[A]):
     """The landings, the threads that do their steps, and the two that run their Spark jobs.
 
-    A thread of its own takes the events: an interruption, which comes to the main thread, cannot lose one.
+    One more thread takes the events, and alone changes what is known of the landings: neither an answer nor an
+    interruption, which comes to the main thread, meets another.
     """
 
     def __init__(self, landings: Mapping[TopicSink, Steps[A]], spark: Callable[[], SparkSession]) -> None:
         self.results: dict[TopicSink, A | BaseException] = {}
         self._unbegun = iter([_Landing(target, steps) for target, steps in landings.items()])
         self._running = set[_Landing[A]]()
-        # Which landing has a request, or has ended; None once the shared job is done, or all are cancelled.
-        self._events = SimpleQueue[tuple[_Landing[A], ReadRequest | None] | None]()
+        self._small: list[_Landing[A]] = []
+        self._events = SimpleQueue[Callable[[], None]]()
         self._cancelled = self._is_sharing = False
         self._spark, self._starting = spark, threading.Lock()
         self._session: SparkSession | None = None
@@ -94,6 +95,15 @@ class _Fleet(Generic[A]):
         self._taking = _Threads("events")
         self.landed = Future[None]()
         self._taking.put(self._run)
+
+    def cancel(self) -> None:
+        """End each landing at its request, or at the next one."""
+        self._events.put(self._close_waiting)
+        wait([self.landed], CANCEL_S)
+
+    def stop_threads(self) -> None:
+        for threads in (self._steps, self._shared_jobs, self._own_jobs, self._taking):
+            threads.stop()
 
     def _run(self) -> None:
         try:
@@ -104,57 +114,55 @@ class _Fleet(Generic[A]):
             self.landed.set_result(None)
 
     def _take_events(self) -> None:
-        small: list[_Landing[A]] = []
         self._begin(MOST)
         while self._running:
             try:
-                event = self._events.get(timeout=PATIENCE_S if small and not self._is_sharing else None)
+                event = self._events.get(timeout=PATIENCE_S if self._small and not self._is_sharing else None)
             except Empty:
                 is_ready = True
             else:
-                if event is not None:
-                    self._take(*event, small)
+                event()
                 is_ready = all(one.request for one in self._running)
-            if self._cancelled:
-                self._close_waiting()
-            elif small and is_ready and not self._is_sharing:
+            if self._small and is_ready and not self._is_sharing:
                 self._is_sharing = True
-                self._shared_jobs.put(partial(self._run_shared, small))
-                small = []
-
-    def cancel(self) -> None:
-        """End each landing at its request, or at the next one."""
-        self._cancelled = True
-        self._events.put(None)
-        wait([self.landed], CANCEL_S)
-
-    def _close_waiting(self) -> None:
-        for landing in self._running:
-            if landing.request is not None:
-                landing.request = None
-                self._steps.put(partial(self._advance, landing, landing.steps.close))
-
-    def stop_threads(self) -> None:
-        for threads in (self._steps, self._shared_jobs, self._own_jobs, self._taking):
-            threads.stop()
+                self._shared_jobs.put(partial(self._run_shared, self._small))
+                self._small = []
 
     def _begin(self, count: int) -> None:
         for landing in islice(self._unbegun, count):
             self._running.add(landing)
-            self._steps.put(partial(self._advance, landing, partial(next, landing.steps)))
+            self._go_on(landing, partial(next, landing.steps))
 
-    def _take(self, landing: _Landing[A], request: ReadRequest | None, small: list[_Landing[A]]) -> None:
+    def _go_on(self, landing: _Landing[A], answer: Callable[[], ReadRequest | None]) -> None:
+        landing.request = None
+        self._steps.put(partial(self._advance, landing, answer))
+
+    def _take_request(self, landing: _Landing[A], request: ReadRequest) -> None:
         landing.request = request
-        if request is None:
-            self._running.discard(landing)
-            if not self._cancelled:
-                self._begin(1)
-        elif self._cancelled:
-            pass  # it is closed at this request
+        if self._cancelled:
+            self._go_on(landing, landing.steps.close)
         elif request.offsets < SMALL and not request.needs_spark:
-            small.append(landing)
+            self._small.append(landing)
         else:
             self._own_jobs.put(partial(self._run_alone, landing))
+
+    def _take_answer(self, landing: _Landing[A], answer: Callable[[], ReadRequest]) -> None:
+        if landing.request is not None:  # else it was closed meanwhile
+            self._go_on(landing, answer)
+
+    def _take_end(self, landing: _Landing[A]) -> None:
+        self._running.discard(landing)
+        if not self._cancelled:
+            self._begin(1)
+
+    def _end_sharing(self) -> None:
+        self._is_sharing = False
+
+    def _close_waiting(self) -> None:
+        self._cancelled, self._small = True, []
+        for landing in self._running:
+            if landing.request is not None:
+                self._go_on(landing, landing.steps.close)
 
     def _advance(self, landing: _Landing[A], answer: Callable[[], ReadRequest | None]) -> None:
         """Do the steps of a landing up to its next request."""
@@ -165,34 +173,36 @@ class _Fleet(Generic[A]):
             self.results[landing.target] = end.value
         except BaseException as error:
             self.results[landing.target] = error
-        self._events.put((landing, request))
+        if request is None:
+            self._events.put(partial(self._take_end, landing))
+        else:
+            self._events.put(partial(self._take_request, landing, request))
 
     def _answer(self, landing: _Landing[A], answer: Callable[[], ReadRequest]) -> None:
-        if not self._cancelled:
-            landing.request = None
-            self._steps.put(partial(self._advance, landing, answer))
+        self._events.put(partial(self._take_answer, landing, answer))
 
     def _run_alone(self, landing: _Landing[A]) -> None:
-        engine = TaskEngine(landing.target.reader, self._open_session)
-        if landing.request is not None:
-            self._answer(landing, answer_request(landing.steps, landing.request, engine))
+        request = landing.request
+        if request is not None:
+            engine = TaskEngine(landing.target.reader, self._open_session)
+            self._answer(landing, answer_request(landing.steps, request, engine))
 
     def _run_shared(self, landings: Sequence[_Landing[A]]) -> None:
+        requests = {one: request for one in landings if (request := one.request)}
         try:
-            results = self._run_job([(one.target.reader, one.request) for one in landings if one.request])
+            results = self._run_job([(one.target.reader, request) for one, request in requests.items()])
         except Exception as error:
-            failure = translate_error(error, f"landing {len(landings)} topics in one job")
-            each_alone = len(landings) > 1 and self._is_session_alive()
-            for landing in landings:
+            failure = translate_error(error, f"landing {len(requests)} topics in one job")
+            each_alone = len(requests) > 1 and self._is_session_alive()
+            for landing in requests:
                 if each_alone:
                     self._run_alone(landing)
                 else:
                     self._answer(landing, partial(landing.steps.throw, failure))
         else:
-            for landing, outcomes in zip(landings, results, strict=True):
+            for landing, outcomes in zip(requests, results, strict=True):
                 self._answer(landing, partial(landing.steps.send, outcomes))
-        self._is_sharing = False
-        self._events.put(None)
+        self._events.put(self._end_sharing)
 
     def _run_job(self, requests: Sequence[tuple[Reader, ReadRequest]]) -> list[list[Outcome]]:
         session = self._open_session()
