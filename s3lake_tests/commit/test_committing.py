@@ -10,7 +10,7 @@ from s3lake.commit import protocol
 from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
-from s3lake.errors import ConfigurationError, FencedError, StoreConflictError
+from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
 from s3lake.store import COMMIT
@@ -73,6 +73,18 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
         commit(index, attempt, staged(index.store, "orders/new"))
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: TopicIndex):
+    index.store.put("orders/b", b"theirs")
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
+        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
+    tile, _ = index.existing_tile(FIVE)
+    assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
+    assert list(index.store.list("orders/")) == ["orders/b"]
     assert list(index.store.list_uploads("")) == []
 
 
