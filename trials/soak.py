@@ -19,7 +19,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
@@ -215,34 +216,36 @@ def _verified(commands: Commands) -> int:
 
 
 class Memory(Watch):
-    """Resident memory of the services, every few seconds: whether it grows."""
+    """Resident memory of each service, every few seconds: whether one grows. Runs come and go, and are left out."""
 
     def __init__(self, made: Production) -> None:
         super().__init__(2)
         self._made = made
-        self._samples: list[float] = []
+        self._samples: dict[str, list[float]] = defaultdict(list)
 
     @property
-    def thirds(self) -> tuple[int, int, int]:
-        """Medians of what was seen first, then and last, in MiB."""
-        third = max(1, len(self._samples) // 3)
-        parts = self._samples[:third], self._samples[third:-third], self._samples[-third:]
-        first, middle, last = (round(median(part)) if part else 0 for part in parts)
-        return first, middle, last
+    def thirds(self) -> dict[str, tuple[int, ...]]:
+        """Per service the medians of what was seen first, then and last, in MiB."""
+        return {name: tuple(round(median(part)) for part in _thirds(seen)) for name, seen in self._samples.items()}
 
     @property
     def flat(self) -> bool:
-        """Whether it grew no more once all were warm: a JVM takes its heap, and runs come and go."""
-        _, middle, last = self.thirds
-        return last <= middle * _FLAT
+        """Whether none grew any more once all were warm: a JVM takes its heap."""
+        return all(last <= middle * _FLAT for _, middle, last in self.thirds.values())
 
     def look(self) -> None:
-        total = 0
-        for service in self._made.services.values():
+        runs = {one.pid for one in self._made.runs}
+        for name, service in self._made.services.items():
+            used = 0
             for one in service.tree:
                 with contextlib.suppress(psutil.Error):
-                    total += one.memory_info().rss
-        self._samples.append(total / 2**20)
+                    used += one.memory_info().rss if one.pid not in runs else 0
+            self._samples[name].append(used / 2**20)
+
+
+def _thirds(seen: Sequence[float]) -> tuple[Sequence[float], ...]:
+    third = max(1, len(seen) // 3)
+    return seen[:third], seen[third:-third] or seen, seen[-third:]
 
 
 def _configure(made: Production, s3: str, kafka: str, catalog: Catalog) -> None:
@@ -296,7 +299,7 @@ def _in_words(told: dict[str, Any]) -> str:
         f"files otherwise than the index {len(told['tables_differ'])}, "
         f"verify {'agrees' if not told['verified'] else 'DIFFERS'}, "
         f"freshness p95 {max(told['freshness_p95_s'].values())} s, "
-        f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({', '.join(map(str, told['rss_mb']))} MiB), "
+        f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({told['rss_mb']} MiB), "
         f"load {told['load']:.0f}"
     )
 
