@@ -20,12 +20,10 @@ class _Onward(NamedTuple):
 
     Attributes:
         hour: the one that has landed something of it last.
-        landed: up to where; 0 where none has.
         at: the first offset that this hour, or one after it, has not landed; the new hour begins there.
     """
 
     hour: str
-    landed: int
     at: int
 
 
@@ -93,13 +91,14 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
 def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> _Cut | None:
     """Plan how landing continues after a log was cut below landed or planned offsets. Return None if none was."""
     cut = cut_below(index, offsets, existing[-1], kafka)
-    standing, torn = _standing(index, offsets, existing, kafka)
-    if not cut and not torn:
+    if not cut:
         _refuse_if_cut_before(index.topic, existing[-1], kafka)
         return None
-    onward = _onward(existing)
+    standing, onward = _standing(index, offsets, existing, kafka), _onward(existing)
     given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
-    return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one, 0)) for one, on in onward.items()})
+    # The new hour begins at the cut at the latest, unless offsets after the cut were landed since.
+    begins = {one: max(standing.get(one, 0), min(on.at, cut.get(one, on.at))) for one, on in onward.items()}
+    return _Cut(given_on, begins)
 
 
 def _refuse_if_cut_before(topic: str, last: Tile, kafka: TopicOffsets) -> None:
@@ -123,8 +122,6 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
     for partition in existing[-1].partitions:
         having = [(tile, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
         last = max((place for place, (_, span) in enumerate(having) if span.committed > span.start), default=0)
-        tile, span = having[last]
-        landed = span.committed if span.committed > span.start else 0
         # An `accept` that came to nothing, since it died or an hour was opened meanwhile, has left ends below what is
         # burnt: that hour lacks the rest still.
         lacking = (
@@ -132,24 +129,12 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
             for tile, span in having[last:]
             if span.committed != span.end or tiles.burns(tile.burnt, {partition: (span.committed, span.committed)})
         )
-        onward[partition] = _Onward(tile.hour, landed, next(lacking, having[-1][1].committed))
+        onward[partition] = _Onward(having[last][0].hour, next(lacking, having[-1][1].committed))
     return onward
 
 
-def _begins(on: _Onward, cut: int | None, standing: int) -> int:
-    """Return where the new hour begins: after all that is landed and still in the log.
-
-    It begins at the cut at the latest, unless offsets after the cut were landed since.
-    """
-    if on.landed > standing:
-        return standing
-    return max(standing, on.at if cut is None else min(on.at, cut))
-
-
-def _standing(
-    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets
-) -> tuple[dict[int, int], bool]:
-    """Return up to which offsets landed records are in the present logs, and whether some of them are not.
+def _standing(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> dict[int, int]:
+    """Return up to which offsets landed records are in the present logs.
 
     Hours need not have been landed in their order: the last one may have been cut, and one before it landed since, or
     one before it cut, and the last one opened since.
@@ -159,7 +144,7 @@ def _standing(
         for partition, span in tile.partitions.items():
             if span.committed > span.start and partition in kafka.partitions:
                 reached.setdefault(partition, {})[tile.epochs.get(partition)] = span.committed
-    standing, torn = dict.fromkeys(reached, 0), False
+    standing = dict.fromkeys(reached, 0)
     while asked := {one: of_leaders.popitem() for one, of_leaders in reached.items() if of_leaders}:
         elected = {
             partition: (at, epoch)
@@ -167,11 +152,10 @@ def _standing(
             if epoch is not None and epoch != kafka.partitions[partition].epoch
         }
         cut = offsets.find_truncations(index.topic, elected) if elected else {}
-        torn = torn or bool(cut)
         for partition, (_, at) in asked.items():
             cut_at = cut.get(partition, min(at, kafka.partitions[partition].log_end))
             standing[partition] = max(standing[partition], cut_at)
-    return standing, torn
+    return standing
 
 
 def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:

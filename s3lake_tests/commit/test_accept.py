@@ -152,7 +152,19 @@ def test_a_topic_created_again_twice_has_two_earlier_beginnings(again: World):
 
     assert accept(again.index, again.kafka) == hour(2)
     head, _ = again.index.head()
-    assert (head.since, head.earlier) == (hour(2), (hour(1),))
+    assert (head.since, head.earlier, head.new) == (hour(2), (hour(1),), None)
+
+
+def test_accepting_writes_the_tile_that_was_announced_last(again: World):
+    again.minute = 65
+    again.kafka.create_topic(1)
+    announced = Tile(hour(1), {0: Span(4, 4)})
+    head, etag = again.index.head()
+    head = head.revise(hours=((hour(0), hour(1)),), new=announced)
+    again.index.swap(again.index.head_key, head, etag)
+
+    assert accept(again.index, again.kafka) == hour(2)
+    assert again.view().tiles[hour(1)].partitions == {0: Span(4, 4, 4)}
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):

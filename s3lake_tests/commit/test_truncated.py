@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableErr
 from s3lake.plan.tile import Interval, Span
 from s3lake.verify import index_checks
 from s3lake_tests.commit.actors import Request
-from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.kafka import Log, hour
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import accepting, materialise
@@ -108,6 +108,63 @@ def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
     with pytest.raises(ConfigurationError, match="is the one that the index was cut from"):
         accept(cut.index, cut.kafka)
+
+
+def test_a_dry_run_of_accept_returns_the_new_hour_and_changes_nothing(cut: World):
+    before = dict(cut.bucket.objects)
+
+    assert accept(cut.index, cut.kafka, dry_run=True) == hour(1)
+    assert cut.bucket.objects == before
+
+
+def test_a_log_that_is_cut_once_more_after_accept_is_landed_from_that_cut(cut: World):
+    accept(cut.index, cut.kafka)
+    cut.kafka.elect(0, end=2)
+    cut.kafka.produce(0, 66)
+
+    cut.do("B", materialise(1), chunk=99)
+
+    assert tile(cut, 1).partitions[0] == Span(2, 3)
+
+
+def test_a_topic_that_was_accepted_once_and_is_cut_in_its_first_hour_is_accepted_again(cut: World):
+    go_on(cut, 1)
+    cut.kafka.elect(0, end=8)
+    cut.kafka.produce(0, 67)
+
+    assert accept(cut.index, cut.kafka) == hour(2)
+    head, _ = cut.index.head()
+    assert head.begins == {0: 8, 1: 2}
+
+
+def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start():
+    with World(partitions=2, mute=("I4", "I5")) as world:
+        world.kafka.produce(0, *[1] * 10)
+        world.kafka.produce(1, *[1] * 5)
+        world.kafka.retain(1, 5)
+        world.do("A", materialise(0), chunk=9)
+        world.kafka.elect(0, end=4)
+        world.kafka.produce(0, 6)
+
+        accept(world.index, world.kafka)
+
+        head, _ = world.index.head()
+        assert head.begins == {0: 4, 1: 5}
+
+
+def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_accept(world: World):
+    world.minute = 65
+    head, _ = world.index.head()
+    opening.close_hour(world.index, world.kafka, head, hour(0))
+    world.kafka.logs.append(Log())
+    world.kafka.produce(2, 61)
+    world.do("B", materialise(1))
+    world.kafka.elect(0, end=4)
+    world.kafka.produce(0, 66)
+
+    accept(world.index, world.kafka)
+
+    assert set(tile(world, 0).partitions) == {0, 1}
 
 
 def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: World):
@@ -255,6 +312,13 @@ def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(un
         opening.open_hour(under_way.index, under_way.kafka, hour(1))
 
     assert tile(under_way, 0).partitions[0] == Span(0, 12, 12)
+
+
+def test_accepted_what_is_under_way_is_landed_first(under_way: World):
+    accept(under_way.index, under_way.kafka)
+
+    assert (tile(under_way, 0).pending, tile(under_way, 0).partitions[0]) == (None, Span(0, 12, 12))
+    assert len(offsets(under_way, 0)) == 12
 
 
 @pytest.mark.parametrize("end", [None, 5])
