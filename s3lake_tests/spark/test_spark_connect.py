@@ -94,7 +94,10 @@ class TestAddresses:
         monkeypatch.setattr(shared, "here", lambda: Installation("0.1.0", "other", "3.11"))
         assert shared.session_id({}) != before
 
-    def test_are_refused_at_once_without_their_secrets_if_no_server_listens(self) -> None:
+    def test_are_refused_at_once_without_their_secrets_if_no_server_listens(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # that of another test stays
         (port,) = free_ports(1)
         with pytest.raises(
             SparkUnavailableError, match=f"no Spark Connect server answers at 127.0.0.1:{port}"
