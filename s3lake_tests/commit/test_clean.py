@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from typing import Literal
+from unittest.mock import Mock
 
 import pytest
 
@@ -280,6 +281,15 @@ def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
         index.record(manifest)
 
     assert clean(index, now_ms=NOW) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
+
+
+def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIndex):
+    keep(index, manifest("a"))
+    table = Mock()
+
+    clean(TopicIndex(index.store, ".indexes/events", "orders", follower=table), now_ms=NOW, dry_run=True)
+
+    assert table.follow.mock_calls == []
 
 
 def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
