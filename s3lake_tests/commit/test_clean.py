@@ -183,6 +183,16 @@ class TestUploadsThatNoManifestNames:
         assert self.clean(index, days=2) == [Cleaned("", "", 1, "end uploads")]
         assert sorted(index.store.uploads) == sorted(ids[:2])
 
+    def test_are_ended_beside_what_is_swept(self, index: TopicIndex):
+        index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
+        index.record(manifest("c"))
+        self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
+
+        assert self.clean(index, days=30) == [
+            Cleaned(FIVE, "c", 0, "delete manifest"),
+            Cleaned("", "", 1, "end uploads"),
+        ]
+
     def test_are_ended_from_the_first_millisecond_of_the_topic_to_that_of_a_day_ago(self, index: TopicIndex):
         upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
         begun_ms = index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
@@ -334,6 +344,13 @@ def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_re
     forget_replaced(index, FIVE, "erase")
 
     assert list(index.store.list(f"{index.root}/{FIVE}/")) == [index.manifest_key(FIVE, "c")]
+
+
+def test_what_was_replaced_for_another_reason_is_kept(index: TopicIndex):
+    keep(index, manifest("a"), manifest("b", "a", reason="merge"))
+    forget_replaced(index, FIVE, "erase")
+
+    assert index.manifest_ids(FIVE) == ["a", "b"]
 
 
 @pytest.mark.parametrize("state", [{"garbage": ("a",)}, {"pending": "c"}], ids=["garbage", "pending"])
