@@ -11,7 +11,7 @@ from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean, forget_replaced
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.errors import StoreDeniedError
+from s3lake.errors import S3LakeError, StoreDeniedError, TableUnavailableError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
@@ -28,6 +28,7 @@ from s3lake_tests.kit.s3 import find_program, start_s3
 from s3lake_tests.kit.stores import CountedStore, crash_everywhere
 
 NOW = ms(5)
+FIVE = "2026-11-20T05"
 
 
 @pytest.fixture
@@ -302,6 +303,24 @@ def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIn
     assert table.follow.mock_calls == []
 
 
+@pytest.mark.parametrize(
+    ("error", "done", "said"),
+    [
+        (None, [Cleaned(FIVE, "a", 0, "delete manifest")], ""),
+        (TableUnavailableError("away"), [], "2026-11-20: replaced objects stay until the table can follow: away"),
+    ],
+)
+def test_what_was_replaced_stays_while_a_table_cannot_follow(
+    error: S3LakeError | None, done: list[Cleaned], said: str, index: TopicIndex, caplog: pytest.LogCaptureFixture
+):
+    keep(index, manifest("a"), manifest("b"))
+    follower = Mock(follow=Mock(return_value=error))
+
+    assert clean(TopicIndex(index.store, ".indexes/events", "orders", follower=follower), now_ms=NOW) == done
+    assert said in caplog.text
+    assert bool(caplog.text) == bool(said)
+
+
 def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.record(Manifest("a", "orders", "2026-11-20T05", {}))
@@ -322,8 +341,6 @@ def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_lan
 
 
 # Manifests of what was replaced, when they are deleted on request: their keys may contain what is to be erased
-
-FIVE = "2026-11-20T05"
 
 
 def keep(index: TopicIndex, *manifests: Manifest, **tile: object) -> None:
