@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.commit import opening
 from s3lake.commit.accept import RolledBack, accept, roll_back
-from s3lake.commit.documents import TopicHead
+from s3lake.commit.documents import TABLE, TopicHead
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import hour
@@ -103,6 +103,7 @@ def test_a_writer_of_the_former_topic_is_fenced(world: World):
         (TopicHead(since=hour(1)), False),
         (TopicHead(since=hour(2), earlier=(hour(0),)), True),
         (TopicHead(since=hour(3), earlier=(hour(1),)), False),
+        (TopicHead(topic_id=TABLE), False),
     ],
 )
 def test_offsets_lead_on_between_hours_unless_a_topic_began_again_between_them(head: TopicHead, leads_on: bool):
@@ -152,7 +153,7 @@ def test_a_topic_created_again_twice_has_two_earlier_beginnings(again: World):
 
     assert accept(again.index, again.kafka) == hour(2)
     head, _ = again.index.head()
-    assert (head.since, head.earlier, head.new) == (hour(2), (hour(1),), None)
+    assert (head.since, head.earlier, head.new, head.rev) == (hour(2), (hour(1),), None, 4)
 
 
 def test_accepting_writes_the_tile_that_was_announced_last(again: World):
