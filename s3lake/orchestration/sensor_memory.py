@@ -1,7 +1,6 @@
 """The memory of a sensor from tick to tick. It is advice: the index is the truth."""
 
 import base64
-import binascii
 import sys
 import zlib
 from collections.abc import Mapping
@@ -59,7 +58,7 @@ def decode(text: str | None) -> Memory:
     """Return the memory of a cursor; an empty one if the cursor is lost or cannot be read."""
     try:
         return msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
-    except (msgspec.MsgspecError, zlib.error, binascii.Error):
+    except (msgspec.MsgspecError, zlib.error, ValueError):
         return Memory()
 
 

@@ -346,7 +346,7 @@ class TestCursor:
     @pytest.mark.parametrize(
         "cursor",
         [
-            *(None, "{", "eJw=", "e30="),
+            *(None, "{", "eJw=", "e30=", "é"),
             cursor({"complete": [("2020-01-01T00", "2030-01-01T00")]}),
         ],
     )
