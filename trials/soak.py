@@ -238,8 +238,9 @@ class Memory(Watch):
         for name, service in self._made.services.items():
             used = 0
             for one in service.tree:
-                with contextlib.suppress(psutil.Error):
-                    used += one.memory_info().rss if one.pid not in runs else 0
+                if one.pid not in runs:
+                    with contextlib.suppress(psutil.Error):
+                        used += one.memory_info().rss
             self._samples[name].append(used / 2**20)
 
 

@@ -136,8 +136,7 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
 def _standing(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> dict[int, int]:
     """Return up to which offsets landed records are in the present logs.
 
-    Hours need not have been landed in their order: the last one may have been cut, and one before it landed since, or
-    one before it cut, and the last one opened since.
+    Hours need not have been landed in their order: the last one may have been cut, and one before it landed since.
     """
     reached: dict[int, dict[int | None, int]] = {}
     for tile in existing:

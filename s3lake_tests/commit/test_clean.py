@@ -46,7 +46,7 @@ def run(world: World, *, days: float, **how) -> list[Cleaned]:
 
 
 def _let_begin(world: World, since: str) -> None:
-    """The first hour of the present topic."""
+    """Let the present topic begin at an hour."""
     head, etag = world.index.head() or (None, None)
     assert head is not None
     world.index.swap(world.index.head_key, head.revise(since=since), str(etag))
