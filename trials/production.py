@@ -38,6 +38,12 @@ _UP_S = 180.0
 _TWO_DAYS_MS = 2 * 24 * hours.HOUR_MS
 _PYTHON = [sys.executable, "-W", "ignore"]
 S3LAKE = ["-c", "from s3lake.cli import main; main()"]
+ARROWS_S3 = {"AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"}
+"""For Arrow, which writes a table's metadata: parts with a length, not chunked.
+
+versitygw 1.8.0 with --keep-alive leaves the end of a chunked body unread, and answers 400 to the next request of that
+connection; on a busy machine Arrow gets that answer before it sees that the connection is closed.
+"""
 
 
 @dataclass
@@ -237,6 +243,7 @@ def _environment(home: Path, clock: Path | None) -> dict[str, str]:
     kept["PYTHONPATH"] = os.pathsep.join([*path, str(home / "code")])
     kept["PYTHONSAFEPATH"] = "1"
     kept |= {"S3LAKE_BENCHMARK_CLOCK": str(clock)} if clock else {}
+    kept |= ARROWS_S3
     return kept | {
         "AWS_EC2_METADATA_DISABLED": "true",
         "DAGSTER_DISABLE_TELEMETRY": "yes",

@@ -42,7 +42,7 @@ from trials.operations import (
     adopted,
     records,
 )
-from trials.production import BUCKET, CONNECT, ROOT, Production, cleaned, production
+from trials.production import ARROWS_S3, BUCKET, CONNECT, ROOT, Production, cleaned, production
 from trials.truth import Truth
 
 _LONGEST_S = 400.0
@@ -289,6 +289,7 @@ def rehearsal(home: Path) -> Iterator[Rehearsal]:
     """All servers are up, and the records are in the topic."""
     os.environ["TMPDIR"] = str(home)  # what is killed tidies up nothing
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    os.environ |= ARROWS_S3
     # The process that commands are forked from has no other way to this package.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     directory = home / "home"
