@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import os
 import re
 import subprocess
@@ -236,6 +237,15 @@ def test_modules_import_only_from_rooms_to_their_left() -> None:
     used = {(found.importer, found.imported) for found in against}
     assert used == TO_THE_RIGHT.keys(), "an exception that nothing needs any more"
     assert [str(found) for found in against if found.at_import and not found.types_only] == []
+
+
+def test_no_modules_import_each_other_in_a_circle_nor_hide_one_in_a_function() -> None:
+    imported: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in _ours():
+        # The package itself holds the public names, looked up when one is used.
+        if found.importer and found.importer != found.imported and not found.types_only:
+            imported[found.importer].add(found.imported)
+    graphlib.TopologicalSorter(imported).prepare()
 
 
 def test_no_stage_knows_a_configuration() -> None:

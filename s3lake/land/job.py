@@ -21,7 +21,7 @@ from s3lake.land.task.outcomes import Done, Failed, Outcome, Refused
 from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import Intervals
 from s3lake.schema.types import from_document, to_document
-from s3lake.spark import translate_error
+from s3lake.spark.failures import translate_error
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink

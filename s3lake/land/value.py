@@ -26,7 +26,7 @@ from s3lake.objects.columns import cast_column
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import check_column_limit
-from s3lake.spark import translate_error
+from s3lake.spark.failures import translate_error
 from s3lake.store.trial import ensure_tried
 
 if TYPE_CHECKING:

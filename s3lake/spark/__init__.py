@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import re
 import shlex
@@ -15,43 +14,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s3lake import errors
-from s3lake.errors import SparkUnavailableError, TaskFailedError
 from s3lake.scratch import scratch
-from s3lake.spark import class_archive, jars
+from s3lake.spark import class_archive, jars, shared
+from s3lake.spark.failures import translate_error
+from s3lake.spark.installation import agree, fit, ours
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake import sink
-
-_log = logging.getLogger(__name__)
-_OURS = re.compile(r"\bs3lake\.errors\.(\w+): ([^\n]*)")
-# A worker, an executor, the JVM or the server behind Connect ended.
-_DIED = (
-    "Python worker exited unexpectedly",
-    "Python worker failed to connect back",
-    "ExecutorLostFailure",
-    "SparkContext was shut down",
-    "Cannot call methods on a stopped SparkContext",
-    "Answer from Java side is empty",
-    "An error occurred while trying to connect to the Java server",
-    "java.lang.OutOfMemoryError",
-    "No space left on device",
-)
-
-_CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one says which
-
-# What a client of Spark Connect gets if its server ended, was started again, or has closed the session.
-_LOST = (
-    "StatusCode.UNAVAILABLE",
-    "INVALID_HANDLE",
-    "RETRIES_EXCEEDED",
-    "NO_ACTIVE_SESSION",
-    "RESPONSE_ALREADY_RECEIVED",
-    "incorrect server side session identifier",
-    "No active or default Spark session found",  # it listens already and is not ready
-)
 
 
 def settings(spark: sink.Spark) -> dict[str, str]:
@@ -143,9 +114,6 @@ def session(spark: sink.Spark) -> SparkSession:
     """
     from pyspark.sql import SparkSession
 
-    from s3lake.spark import shared
-    from s3lake.spark.installation import agree, fit, ours
-
     active = SparkSession.getActiveSession()
     if spark.master.startswith("sc://"):
         try:
@@ -213,41 +181,3 @@ def parallelism(session: SparkSession) -> int:
     # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
     shown = re.search(r"splits=(\d+)", session.range(1)._explain_string())  # type: ignore[operator]
     return int(shown[1]) if shown else os.cpu_count() or 1
-
-
-def translate_error(error: Exception, what: str) -> Exception:
-    """Translate an exception of Spark: its several trees of exceptions can be told apart only by their text.
-
-    Args:
-        error: of a job, or of a session that was to be made; an error of other code is returned as it is.
-    """
-    if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):
-        return error
-    text = str(error)
-    _log.debug("Spark failed while %s: %s", what, text)
-    raised = list(_OURS.finditer(text))
-    if raised:  # by a task whose outcome is not a row
-        return errors.rebuild_error(raised[-1][1], raised[-1][2].strip())
-    line = summarize(text) or type(error).__name__
-    if any(sign in text for sign in _LOST):
-        return SparkUnavailableError(
-            f"the session at the Spark Connect server was lost while {what}: {line}. Nothing of this micro-batch is "
-            "visible; the next try makes a session again. If it stays so, see whether the server runs (s3lake spark "
-            "--check ADDRESS) and has memory enough"
-        )
-    if any(sign in text for sign in _DIED) or isinstance(error, OSError):
-        return SparkUnavailableError(
-            f"Spark went away while {what}: {line}. Nothing of this micro-batch is visible. If it stays so, see "
-            "whether memory was short (spark.driver_memory, memory_budget), and whether a cluster's master answers"
-        )
-    return TaskFailedError(
-        f"Spark failed while {what}: {line}. Nothing of this micro-batch is visible. The log has the whole trace at "
-        "level DEBUG; s3lake does not know this failure: please report it"
-    )
-
-
-def summarize(text: str) -> str:
-    """Return the last line of a Python trace in the text of Spark's exception, else the first line of the text."""
-    traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
-    lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
-    return lines[0].removeprefix(": ").strip()[:500].rstrip(".") if lines else ""

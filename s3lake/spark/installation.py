@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.errors import ConfigurationError, S3LakeError, SparkUnavailableError, TaskFailedError
+from s3lake.spark.failures import summarize, translate_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,8 +87,6 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
 
 
 def _try(session: SparkSession) -> None:
-    from s3lake.spark import summarize, translate_error
-
     try:
         agree(session)
     except S3LakeError:

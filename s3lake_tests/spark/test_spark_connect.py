@@ -27,7 +27,7 @@ from s3lake_tests.spark.spark_server import ROOT, SparkServer, client, opened
 TEN = "2026-01-05T10"
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 SUITES = [
-    "s3lake_tests/spark/test_spark.py",
+    "s3lake_tests/spark/test_failures.py",
     "s3lake_tests/source/kafka/test_dead_letters_landed.py",
     "s3lake_tests/land/sql/test_projection.py",
     "s3lake_tests/orchestration/test_io_manager.py",

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from s3lake import spark as sessions
 from s3lake.errors import (
     KafkaUnavailableError,
     RecordError,
@@ -18,6 +17,7 @@ from s3lake.errors import (
     TerminalError,
     TransientError,
 )
+from s3lake.spark.failures import translate_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def meaning_of(session: "SparkSession", task: object) -> Exception:
     with pytest.raises(Exception) as failed:  # noqa: PT011 - whatever Spark raises
         session.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()  # type: ignore[arg-type]
-    return sessions.translate_error(failed.value, "landing topic 'orders' into sink events")
+    return translate_error(failed.value, "landing topic 'orders' into sink events")
 
 
 class TestTasks:
@@ -86,22 +86,22 @@ class TestTexts:
         ],
     )
     def test_of_something_that_went_away_are_transient(self, text: str) -> None:
-        assert isinstance(sessions.translate_error(PySparkException(text), "reading"), TransientError)
+        assert isinstance(translate_error(PySparkException(text), "reading"), TransientError)
 
     def test_of_anything_else_are_terminal(self) -> None:
-        error = sessions.translate_error(PySparkException("[SOMETHING_ODD] it is odd\n\tat java.lang.X"), "reading")
+        error = translate_error(PySparkException("[SOMETHING_ODD] it is odd\n\tat java.lang.X"), "reading")
         assert isinstance(error, TerminalError)
         assert str(error).startswith("Spark failed while reading: [SOMETHING_ODD] it is odd. ")
 
     def test_say_which_exception_of_java_it_was(self) -> None:
         text = "An error occurred while calling o59.x.\n: java.lang.IllegalStateException: no master\n\tat java.lang.X"
-        error = sessions.translate_error(PySparkException(text), "starting")
+        error = translate_error(PySparkException(text), "starting")
         assert str(error).startswith("Spark failed while starting: java.lang.IllegalStateException: no master. ")
 
     def test_an_error_of_ours_is_what_it_is(self) -> None:
         ours = RecordError("no")
-        assert sessions.translate_error(ours, "reading") is ours
+        assert translate_error(ours, "reading") is ours
 
     def test_an_error_that_is_none_of_sparks_is_left_alone(self) -> None:
         mistake = KeyError("x")
-        assert sessions.translate_error(mistake, "reading") is mistake
+        assert translate_error(mistake, "reading") is mistake
