@@ -149,16 +149,19 @@ class Request:
 
         Raises:
             ConfigurationError: nothing is selected.
+            SourceUnavailableError: the source does not say which topics an expression matches.
         """
         from s3lake.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
-        from s3lake.orchestration.topics import topics_of
+        from s3lake.orchestration.topics import ask_matching_topics, topics_of
+        from s3lake.source.opening import open_source
         from s3lake.spark import session
 
         config = config or self.load()
-        sinks, topics = self.sinks(config), topics_of(config)
+        sinks, timeout_s = self.sinks(config), 3.0 if fail_fast else 5.0
+        topics = topics_of(config, ask_matching_topics(sinks, open_source(config, timeout_s).offsets))
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
-        spark, timeout_s = functools.partial(session, config.spark), 3.0 if fail_fast else 5.0
+        spark = functools.partial(session, config.spark)
 
         def open_target(sink: "Sink", topic: str) -> "TopicSink":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)

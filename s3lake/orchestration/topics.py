@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from s3lake.errors import SourceUnavailableError
-from s3lake.sink import Config
-from s3lake.source.offsets import match_topics
+from s3lake.sink import Config, Sink
+from s3lake.source.offsets import Offsets, match_topics
 from s3lake.source.opening import open_source
 
 _log = logging.getLogger(__name__)
@@ -35,19 +35,24 @@ def topics_of(config: Config, matching: Mapping[str, Sequence[str]] | None = Non
 
 def find_matching_topics(config: Config) -> Mapping[str, Sequence[str]]:
     """Return the topics of each expression: of the source, or of its last answer if it does not answer now."""
-    expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
-    if not expressions:
+    if all(sink.topics_regex is None for sink in config.sinks):
         return {}
     source, remembered = open_source(config, _TIMEOUT_S), _read_remembered()
     remembered_topics = remembered.get(source.place, {})
     try:
-        matches = {one: match_topics(source.offsets, one) for one in expressions}
+        matches = ask_matching_topics(config.sinks, source.offsets)
     except SourceUnavailableError as error:
         _log.warning("%s The topics of its last answer are used.", error)
         return remembered_topics
     if remembered_topics | matches != remembered_topics:
         _remember({**remembered, source.place: remembered_topics | matches})
     return matches
+
+
+def ask_matching_topics(sinks: Sequence[Sink], offsets: Offsets) -> dict[str, list[str]]:
+    """Return the topics of each expression that the source has. Raise SourceUnavailableError if it does not answer."""
+    expressions = {sink.topics_regex for sink in sinks if sink.topics_regex is not None}
+    return {one: match_topics(offsets, one) for one in sorted(expressions)}
 
 
 def _path() -> Path:

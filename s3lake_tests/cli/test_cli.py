@@ -8,6 +8,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -15,6 +16,8 @@ import yaml
 
 from s3lake import cli
 from s3lake.cli.request import Request
+from s3lake.errors import KafkaUnavailableError
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, START
@@ -129,6 +132,16 @@ class TestExitCodeThree:
         assert "StoreUnavailableError: " in outcome.err
         assert "http://127.0.0.1:1" in outcome.err
         assert "hunter2" not in outcome.err
+
+    @pytest.mark.parametrize("command", [("verify",), ("status",), ("land",), ("metrics",)])
+    def test_topics_of_an_expression_are_unknown_while_kafka_is_down(
+        self, command: tuple[str, ...], run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        down = KafkaUnavailableError("Kafka at 127.0.0.1:1 did not answer")
+        monkeypatch.setattr(KafkaOffsets, "topics", Mock(side_effect=down))
+        offline.write_text(NOBODY.replace("topics: [orders]", "topics_regex: 'shop[.].*'"))
+        outcome = run(*command, offline)
+        assert (outcome.code, outcome.err) == (3, f"KafkaUnavailableError: {down}\n")
 
     @pytest.mark.long
     def test_a_closed_pipe_is_not_reported_as_a_difference(self, offline: Path) -> None:
