@@ -1,6 +1,6 @@
 """The command that describes committed objects as a table for engines that read directories."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +56,26 @@ def ddl(
         for text in ENGINES[engine](table, database):
             emit(request.as_json, {**name, "statement": text}, line.format_map)
 
-    request.each(work, list(request.targets(config, tables=True)))
+    targets = list(request.targets(config, tables=True))
+    _refuse_clashes(targets)
+    request.each(work, targets)
+
+
+def _refuse_clashes(targets: "Sequence[TopicSink]") -> None:
+    """Raise ConfigurationError if two targets would be one table: the second would get the first one's partitions."""
+    by_name: dict[str, TopicSink] = {}
+    for target in targets:
+        name = _build_name(target.topic)
+        other = by_name.setdefault(name.lower(), target)  # engines do not distinguish cases
+        if other is not target:
+            raise ConfigurationError(
+                f"{other.topic} of sink {other.sink.name} and {target.topic} of sink {target.sink.name} would both be "
+                f"table {name}: select one with --sink and --topic, and give each a --database of its own"
+            )
+
+
+def _build_name(topic: str) -> str:
+    return topic.replace(".", "_").replace("-", "_")
 
 
 def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
@@ -83,8 +102,7 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
 
     form, columns = _rows(sink, index, engine)
     keys = [file.key for file in _files(index, tuple(columns))]
-    name = index.topic.replace(".", "_").replace("-", "_")
-    return build_table(name, sink.bucket, keys, columns, form, header=sink.format.header)
+    return build_table(_build_name(index.topic), sink.bucket, keys, columns, form, header=sink.format.header)
 
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:

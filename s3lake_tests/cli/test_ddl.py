@@ -1,11 +1,15 @@
 """`s3lake ddl`: which topics are a table of directories."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from s3lake.cli.ddl import build_hive_table, find_differences
+from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
+from s3lake_tests.kit.console import Run
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import connect_value
 from s3lake_tests.verify.world import TOPIC
@@ -110,3 +114,12 @@ def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, con
     )
     found = list(find_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
     assert ["goes by the position of columns" in text for text in found] == [True] * count
+
+
+def test_two_sinks_of_one_topic_are_not_one_table(run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = [landed(b'{"id": 1}', name=name, format={"type": "parquet"}) for name in ("events", "copy")]
+    targets = [SimpleNamespace(sink=world.sink, topic=TOPIC, index=world.index) for world in worlds]
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter(targets))
+    outcome = run("ddl", offline, "--for", "glue")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"{TOPIC} of sink events and {TOPIC} of sink copy would both be table {TOPIC}: select one" in outcome.err
