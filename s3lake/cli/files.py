@@ -40,6 +40,8 @@ def init(
     """Write a first configuration: from answers to questions, or from a connector's file."""
     if path.exists():
         raise ConfigurationError(f"{path} exists already: give another FILE, or move it away")
+    if not path.parent.is_dir():  # before the questions
+        raise ConfigurationError(f"{path.parent} is not a directory: create it, or give another FILE")
     if source is None:
         try:
             text = _ask_questions()

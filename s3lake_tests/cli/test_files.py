@@ -200,3 +200,8 @@ class TestInit:
         assert outcome.code == 2
         assert f"{offline} exists already" in outcome.err
         assert offline.read_text() == NOBODY
+
+    def test_a_missing_directory_is_named_before_the_questions(self, run: Run, tmp_path: Path) -> None:
+        outcome = run("init", tmp_path / "missing" / "first.yaml")
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"{tmp_path / 'missing'} is not a directory: create it" in outcome.err
