@@ -145,7 +145,8 @@ class Request:
         Args:
             config: what was loaded before; None to load it now.
             fail_fast: to look only: give up within seconds.
-            tables: select the tables of assets too, which the indexes of the sinks have.
+            tables: select also what only the indexes of the sinks have: tables of assets, and topics that match an
+                expression and that Kafka has no longer.
 
         Raises:
             ConfigurationError: nothing is selected.
@@ -176,7 +177,7 @@ class Request:
                 if name not in topics[sink.name] and self.topic in (None, name):
                     target = open_target(sink, name)
                     head = target.index.head()
-                    if head is not None and head[0].topic_id == TABLE:
+                    if head is not None and (head[0].topic_id == TABLE or sink.reads(name)):
                         is_empty = False
                         yield target
         if is_empty:

@@ -14,9 +14,13 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.commit.documents import Manifest, Read
+from s3lake.land import opening
 from s3lake.land.target import TopicSink
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.lake import NOBODY
+from s3lake_tests.kit.sinks import make_config
+from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.land.maintenance.refused import MENDED, Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
 
@@ -137,3 +141,16 @@ def test_a_sink_that_has_nothing_to_accept_stops_no_other(monkeypatch: pytest.Mo
             f"copies: topic '{TOPIC}' has no index yet: there is nothing to accept",
         ],
     )
+
+
+def test_landed_topics_of_an_expression_are_changed_also_if_kafka_has_them_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Parts(topics=[], topics_regex=f"{TOPIC}.*")
+    world.land(b'{"id": 1}')
+    world.write_index()
+    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: world.store)
+    monkeypatch.setattr(KafkaOffsets, "topics", lambda _: [f"{TOPIC}-new"])
+    config = make_config(world.sink)
+    assert [target.topic for target in Request().targets(config, tables=True)] == [f"{TOPIC}-new", TOPIC]
+    assert [target.topic for target in Request().targets(config)] == [f"{TOPIC}-new"]
