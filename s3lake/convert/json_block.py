@@ -60,7 +60,7 @@ class Block:
                 ),
             )
             table = table.select(schema.names)
-            if table.num_rows != len(values) or any(map(_may_be_rounded, table.columns)):
+            if table.num_rows != len(values) or any(map(_has_doubtful_double, table.columns)):
                 return None
             (batch,) = table.combine_chunks().to_batches()
             for name, type in self.times.items():
@@ -96,21 +96,26 @@ def are_whole_objects(values: pa.BinaryArray) -> bool:
     """Return whether values that have not passed the gate are surely objects, one in each line, if Arrow reads them.
 
     No line that begins and ends with braces can begin within another value: `}` and, on the next line, `{` are only
-    between objects. Arrow's parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
+    between objects. Arrow's parser is as strict as the gate, but for UTF-8, for zero bytes, which end its input, and
+    for NaN, of which `Block.read` is not sure.
     """
     in_braces = pc.and_(pc.starts_with(values, b"{"), pc.ends_with(values, b"}"))
     return pc.all(in_braces).as_py() and gate.find_lowest_byte(values) > 0 and not gate.check_utf8(values)
 
 
-def _may_be_rounded(column: Any) -> bool:
-    """Return whether there is a double that Arrow may have made of a larger integer: it rounds without a word."""
+def _has_doubtful_double(column: Any) -> bool:
+    """Return whether there is a double that JSON may not have like this.
+
+    Arrow rounds larger integers without a word, and reads `NaN`, which is not JSON.
+    """
     if pa.types.is_floating(column.type):
-        ends = pc.min_max(column).as_py()
-        return ends["min"] is not None and max(-ends["min"], ends["max"]) >= LARGE
+        ends = pc.min_max(column).as_py()  # without NaN
+        is_large = ends["min"] is not None and max(-ends["min"], ends["max"]) >= LARGE
+        return is_large or bool(pc.any(pc.is_nan(column)).as_py())
     if pa.types.is_list(column.type):
-        return _may_be_rounded(pc.list_flatten(column))
+        return _has_doubtful_double(pc.list_flatten(column))
     # All fields at once: one by one each costs all of them.
-    return pa.types.is_struct(column.type) and any(map(_may_be_rounded, column.flatten()))
+    return pa.types.is_struct(column.type) and any(map(_has_doubtful_double, column.flatten()))
 
 
 def find_large_columns(batch: pa.RecordBatch) -> Iterator[str]:

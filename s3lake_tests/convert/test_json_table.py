@@ -218,7 +218,7 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
 _pieces = st.sampled_from(
     [b'{"a":1}', b"{}", b'{"a":', b"{}}", b'{"a":"}', b'"}', b'{"b":[{}', b"]}", b",", b" ", b"\n", b"\0", b"x"]
 )
-_values = b"""{"a":01} {"a":NaN} {"a":1,} {'a':1} {"a":1.} {"a":+1} {"a":1e999} {"a":Infinity} {"a":"\\x"}
+_values = b"""{"a":01} {"a":NaN} {"a":-NaN} {"a":1.5} {"a":1,} {'a':1} {"a":1.} {"a":+1} {"a":1e999} {"a":Infinity} {"a":"\\x"}
 {"a":"\\ud800"} {"a":"\\udc00"} {"a":1}/**/ {"a":1}//} {"a":true} {"a":2} {"a":null}
 {"a":3,"a":4} {"a":"\xff"} {"a":"\x01"}""".split()
 _whole = st.sampled_from(
@@ -235,7 +235,7 @@ _whole = st.sampled_from(
 
 @given(
     st.lists(st.lists(_pieces, max_size=4).map(b"".join) | _whole, max_size=5),
-    st.sampled_from(["int64", "string", "timestamp"]),
+    st.sampled_from(["int64", "string", "timestamp", "double"]),
 )
 def test_values_that_have_not_passed_the_gate_are_read_and_refused_as_if_they_had(
     values: list[bytes], known: str
