@@ -131,10 +131,8 @@ def _find_default(type: Type, detail: Detail | None) -> pa.Scalar | None:
     if detail.default is None:
         return None
     value: Any = json.loads(detail.default)
-    if type is Primitive.BINARY:
-        value = value.encode("latin-1")
     try:
-        return pa.scalar(value, arrow)
+        return pa.scalar(value.encode("latin-1") if type is Primitive.BINARY else value, arrow)
     except (pa.ArrowException, TypeError, ValueError):
         return None
 

@@ -104,7 +104,7 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
         raise SchemaError("it is nested too deeply") from None
     except Exception as error:  # fastavro's several kinds for an invalid schema
         raise SchemaError(f"it is not valid Avro: {type(error).__name__}: {error}"[:300]) from None
-    branches = [one for one in schema if one != "null"] if isinstance(schema, list) else [schema]
+    branches = [one for one in node.plain if one != "null"] if isinstance(node.plain, list) else [node.plain]
     name = UNION if len(branches) > 1 else node.detail.name
     return name, node
 
@@ -155,8 +155,9 @@ class _Reader:
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema["symbols"]}
                 return Node(Primitive.STRING, plain, plain | {"name": schema["name"]})
             case "fixed":
-                if type(schema["size"]) is not int or schema["size"] < 0:
-                    raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected")
+                if type(schema["size"]) is not int or schema["size"] < 1:
+                    # An array's items of no bytes could be more than any memory holds, as in `_make_array`.
+                    raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected, at least 1")
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema["size"]}
                 written = plain | {"name": schema["name"]}
                 return self._read_logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written)
@@ -177,7 +178,8 @@ class _Reader:
             if member in nodes:
                 raise SchemaError(f"{path}: a field is called {member!r}; a name that no other has is expected")
             nodes[member] = self.read(described["type"], f"{path}.{member}", level + 1)
-            defaults |= {member: {"default": described["default"]}} if "default" in described else {}
+            if "default" in described and _is_default_of(described["default"], nodes[member].plain):
+                defaults[member] = {"default": described["default"]}
         self.inside.pop()
         present = {member: node for member, node in nodes.items() if node.type != UNKNOWN}
         if not present:
@@ -194,6 +196,7 @@ class _Reader:
 
     def _read_union(self, schema: list[Any], path: str, level: int) -> Node:
         number = self.nodes
+        schema = ["null" if one == {"type": "null"} else one for one in schema]
         branches = [one for one in schema if one != "null"]
         is_required = len(branches) == len(schema)
         if len(branches) < 2:
@@ -270,10 +273,22 @@ def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], p
     return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits)
 
 
+def _is_default_of(default: Any, plain: Any) -> bool:
+    """Return whether a default is of its field's type: with another one readers would refuse the files."""
+    from fastavro import parse_schema
+    from fastavro.schema import SchemaParseException
+
+    try:
+        parse_schema({"type": "record", "name": "R", "fields": [{"name": "a", "type": plain, "default": default}]}, {})
+    except SchemaParseException:
+        return False
+    return True
+
+
 def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:
     """Return the detail of a field, with its default where a file's column has one like it."""
     value = default.get("default")
-    is_empty = value in ([], {}) and not isinstance(node.type, Struct)
-    if value is None or (isinstance(value, dict | list) and not is_empty) or node.type is Primitive.UUID:
+    has_parts = isinstance(node.type, Struct) or (isinstance(value, dict | list) and value)
+    if value is None or has_parts or node.type is Primitive.UUID:
         return node.detail
     return structs.replace(node.detail, default=json.dumps(value))

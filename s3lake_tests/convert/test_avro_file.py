@@ -88,6 +88,27 @@ def test_what_would_not_read_back_as_its_column_is_written_anew(
     assert schema_in(part.streams["data"])["fields"][0] == {"name": "a", "type": "int"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "data"),
+    [
+        ("string", None, b"\2x"),
+        (["null", "int"], "none", b"\2\2"),
+        (field("int") | {"name": "I", "fields": [{"name": "b", "type": "int", "default": "1"}]}, {"b": 1}, b"\2"),
+        (["int", "string"], 0, b"\0\2"),
+    ],
+)
+def test_a_default_that_its_field_cannot_have_is_left_out(
+    registry: SchemaRegistry, kind: Any, default: Any, data: bytes
+) -> None:
+    schema = field("int")
+    schema["fields"].append({"name": "c", "type": kind, "default": default})
+    for neighbour in ("int", ["int", "string"]):  # with the second one the file is written anew
+        schema["fields"][0]["type"] = neighbour
+        value = framed(registry.add(schema), (b"\2" if neighbour == "int" else b"\0\2") + data)
+        (part,) = landed(registry, "avro", value).parts
+        assert rows(part.streams["data"])
+
+
 def test_a_type_that_stands_twice_is_defined_once(registry: SchemaRegistry) -> None:
     schema = field(SIZE)
     schema["fields"] += [

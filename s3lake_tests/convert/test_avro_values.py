@@ -62,6 +62,11 @@ def test_a_field_of_nulls_has_no_column(registry: SchemaRegistry) -> None:
     assert (rows(converted), converted.seen) == ([(None, [{"n": 7}])], from_document({"n": "int32"}))
 
 
+def test_a_null_that_is_written_as_an_object_is_no_branch(registry: SchemaRegistry) -> None:
+    value = framed(registry.add(record(("a", [{"type": "null"}, "int"]))), b"\2\2")
+    assert rows(conversion(registry)(batch(value), {})) == [(None, [{"a": 1}])]
+
+
 def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaRegistry) -> None:
     inner = record(("b", "int"), name="com.acme.Inner")
     schema = record(("a", ["null", "int", "long", logical("bytes", "decimal", precision=4, scale=1), inner]))
@@ -211,6 +216,7 @@ def test_a_value_without_a_known_schema_is_a_record_error(registry: SchemaRegist
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is not valid Avro"),
         (record(("a", {"type": "fixed", "name": "F", "size": "2"})), "", "the schema.a.size is '2': a number of bytes"),
+        (record(("a", {"type": "fixed", "name": "F", "size": 0})), "", "the schema.a.size is 0: a number of bytes"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_a_record_error(

@@ -125,6 +125,13 @@ def test_a_missing_field_has_its_default(type: Any, default: Any, filled: Any) -
     assert written == [[value, {"id": 1, "more": filled}]]
 
 
+def test_a_default_that_is_not_bytes_fills_nothing() -> None:
+    before, after = record(("id", "int")), record(("id", "int"))
+    after["fields"].append({"name": "more", "type": "bytes", "default": "\u20ac"})
+    written, _ = files("backward", [(after, {"id": 2, "more": b"x"}), (before, {"id": 1})])
+    assert sorted(map(len, written)) == [1, 1]
+
+
 def test_records_inside_of_lists_and_maps_are_filled_and_cut() -> None:
     def holder(*fields: tuple[str, Any]) -> dict[str, Any]:
         item = record(*fields, name="a.Item")
