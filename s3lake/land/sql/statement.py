@@ -20,6 +20,8 @@ _CAPTURED = re.compile(rf"(?:{_KINDS}|SparkRuntime)Exception")
 # What is wrong whichever types the fields have.
 _NEVER_RIGHT = re.compile(r"\[(?:WRONG_NUM_ARGS|UNRESOLVED_ROUTINE|UNRESOLVED_COLUMN|PARSE_|INVALID_SQL)")
 _OPTIONS = "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+# Spark would leave out a field `_corrupt_record`, and fail on a number of more than 1,000 digits.
+_EXACTLY = "map('mode', 'FAILFAST', 'columnNameOfCorruptRecord', '__s3lake_corrupt', 'maxNumLen', '2147483647')"
 # A null says nothing of its type: where Spark does not accept it plain, it may be a list's.
 _NULLS = ("NULL", "CAST(NULL AS ARRAY<STRING>)", "CAST(NULL AS STRING)")
 _MOST_TRIES = 27
@@ -138,11 +140,12 @@ def _struct(tree: Any) -> str:
 
 def _cell(number: int, type: str) -> str:
     suffix = SCALARS.get(type)
-    return f"__{number}{suffix}" if suffix else f"from_json(__{number}j, {_literal(type)}, map('mode', 'FAILFAST'))"
+    return f"__{number}{suffix}" if suffix else f"from_json(__{number}j, {_literal(type)}, {_EXACTLY})"
 
 
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = escaped.replace("${", "$\\{")  # which Spark would replace by a variable, also of the environment
     return f"'{escaped}'"
 
 

@@ -125,3 +125,15 @@ def test_a_field_that_is_null_may_be_a_list_in_other_records() -> None:
 def test_sql_that_is_wrong_for_every_record_is_an_error_of_the_configuration() -> None:
     with pytest.raises(ConfigurationError, match=r"sql: Spark refuses it: .*WRONG_NUM_ARGS"):
         outcome([b'{"id":1}'], select="luhn_check(id, id) AS x")
+
+
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [("${env:PATH}", "1"), ("${spark.app.name}", "1"), ("_corrupt_record", "1"), ("n", f"0.{'1' * 1200}")],
+)
+def test_an_object_is_computed_with_whatever_it_holds(field: str, number: str) -> None:
+    body, refused = outcome(
+        [b'{"o":{"%s":%s}}' % (field.encode(), number.encode()), b'{"o":{}}'],
+        select="size(map_keys(from_json(to_json(o), 'map<string,string>'))) AS n",
+    )
+    assert (body, refused) == (b'{"n":1}\n{"n":0}\n', {})
