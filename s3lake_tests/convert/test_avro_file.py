@@ -102,7 +102,7 @@ def test_a_default_that_its_field_cannot_have_is_left_out(
 ) -> None:
     schema = field("int")
     schema["fields"].append({"name": "c", "type": kind, "default": default})
-    for neighbour in ("int", ["int", "string"]):  # with the second one the file is written anew
+    for neighbour in ("int", ["int", "string"]):  # with the second one the values are written again
         schema["fields"][0]["type"] = neighbour
         value = framed(registry.add(schema), (b"\2" if neighbour == "int" else b"\0\2") + data)
         (part,) = landed(registry, "avro", value).parts
