@@ -145,7 +145,7 @@ class Hour:
                 )
             schema = columns.read_schema(shape, recorded)
             for file in files_of([manifest], "data"):
-                yield from self._read_file(shape, manifest, file, schema)
+                yield from self._read_file(shape.for_file(file), manifest, file, schema)
 
     def _read_file(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
         number = 0

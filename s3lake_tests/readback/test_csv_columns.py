@@ -1,5 +1,7 @@
 """CSV without header lines: a file's own columns, where its records' schema brought others than its commit has."""
 
+import json
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -7,6 +9,7 @@ import msgspec
 import pytest
 
 from s3lake.commit.documents import Recorded, files_of
+from s3lake.forwarding.hour import Hour
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.objects import Shape
@@ -46,6 +49,13 @@ def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> N
     erase(holding(world), HOUR, EraseConditions(Condition("a = '3' OR c = '6'"), None))
     assert rows(world) == [RECORDS[0], *RECORDS[3:]]
     assert world.verified().clean
+
+
+def test_a_forwarded_row_has_each_value_under_its_own_name(world: Parts) -> None:
+    forwarded = chain.from_iterable(Hour.from_index(world.sink, TOPIC, HOUR, world.store).batches())
+    documents = [json.loads(row.document) for row in forwarded]
+    documents.sort(key=itemgetter("a"))
+    assert [{name: text for name, text in row.items() if text is not None} for row in documents] == RECORDS
 
 
 def test_files_say_their_columns_in_their_order(world: Parts) -> None:
