@@ -24,6 +24,7 @@ from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
+_TIME_BITS = 64  # of a column of times: what needs them all is of no date
 _SHAPES = {type(None): "null", bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
 
@@ -119,10 +120,10 @@ def _format_date(formatter: Callable[[int], str], epoch_ms: int) -> str:
 
 
 def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
-    """Return the epoch milliseconds of the time in a field, None for a record without one."""
+    """Return the epoch milliseconds of the time in a field, None for a record without one, or with one of no date."""
     where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
     times = [_attempt(_read_field_time, row, element, where, what) for row in _decode(fields.values, element.path[:1])]
-    return [None if isinstance(time, NoObjectKeyError) else time for time in times]
+    return [time if isinstance(time, int) and time.bit_length() < _TIME_BITS else None for time in times]
 
 
 def _read_field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:

@@ -315,6 +315,14 @@ def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: Bucket) -> Non
     assert [file.records for file in done.files] == [2, 1, 1]
 
 
+@pytest.mark.parametrize("time", ["1" + "0" * 23, '"9999999999999999999"', str(-(2**63)), "null"])
+def test_a_span_does_not_count_a_time_that_is_no_date(bucket: Bucket, time: str) -> None:
+    layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
+    of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"}, **TOLERANT)
+    done = outcome(of, [Record(b'{"at":%s}' % one.encode()) for one in (time, "0")])
+    assert counted(done) == {0: Read(0, 2, read=2, landed=1, dead=1)}
+
+
 def test_partitioned_by_what_every_record_shares(bucket: Bucket) -> None:
     done = outcome(by(bucket, "_topic", "_partition"), objects(1), objects(2))
     assert list(bucket.visible(done)) == ["t/topic=t/partition=0/t(0_000000000000).json"]
