@@ -143,7 +143,7 @@ class KeyTemplate:
     def can_contain(self, group: str, partition: int) -> bool:
         """Return whether a record can be in this group."""
         texts = self.group(partition, ["\0"] * len(self.elements)).split("\0")
-        return re.fullmatch(".+?".join(map(re.escape, texts)), group, re.DOTALL) is not None
+        return re.fullmatch(".*?".join(map(re.escape, texts)), group, re.DOTALL) is not None
 
     def pattern(self, partition: int, gaps: Sequence[str]) -> str:
         """Return a key with these texts in its gaps and `%s` for each element."""

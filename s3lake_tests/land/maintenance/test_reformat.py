@@ -79,6 +79,13 @@ def test_other_transforms_are_not_another_form() -> None:
     assert plan_reformat(holding(world), HOUR) is None
 
 
+def test_an_empty_text_in_a_key_is_not_another_layout() -> None:
+    world = Parts(layout={"template": "v{field:user}/{topic}/{partition}-{offset}"})
+    world.land(b'{"user":""}', b'{"user":"ann"}')
+    world.write_index()
+    assert plan_reformat(holding(world), HOUR) is None
+
+
 def test_what_is_written_is_what_the_format_says() -> None:
     world = changed(landed(format={"type": "parquet"}), format={"type": "avro"})
     run_change("reformat", holding(world))
