@@ -41,6 +41,7 @@ _SETTINGS = {
     "log_level": "0",
     "linger.ms": "50",
     "compression.type": "lz4",
+    "message.max.bytes": "1000000000",  # the broker judges: it has taken these records once
     "queue.buffering.max.messages": "200000",
     "queue.buffering.max.kbytes": "262144",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
@@ -130,6 +130,14 @@ class Produced:
 
     def produce(self, *_: Any, timestamp: int | None = None, **__: Any) -> None:
         self.stamps.append(timestamp)
+
+
+def test_a_record_of_any_size_goes_to_the_broker() -> None:
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", **restoring._SETTINGS})
+    record = Record("t", 0, 7, 1, None, bytes(2_000_000), ())
+    _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
+    assert len(producer) > 0
+    producer.purge()
 
 
 @pytest.mark.parametrize("stamp", [0, -1, -5])
