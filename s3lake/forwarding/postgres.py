@@ -127,9 +127,9 @@ class Postgres:
         """Open a connection. Its transaction is committed at the end, and rolled back by an error."""
         import psycopg
 
-        self._parse_conninfo()
+        settings = {"connect_timeout": _CONNECT_S, "application_name": "s3lake", **self._parse_conninfo()}
         try:
-            with psycopg.connect(self._conninfo, connect_timeout=_CONNECT_S, application_name="s3lake") as connection:
+            with psycopg.connect(**settings) as connection:
                 yield connection
         # Also a deadlock, and a server that is shut down.
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError
 from s3lake.objects import Shape
 from s3lake.readback.committed import open_input, read_object
-from s3lake.schema.types import Columns, Primitive
+from s3lake.schema.types import List, Map, Primitive, Struct, Type
 from s3lake.store import Stores
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def open_dataset(
     committed = open_input(sink, topic, store, asked_hours, allow_incomplete=allow_incomplete)
     schema = _select(committed.schema, selected, sink)
     if committed.form.format == "parquet":
-        schema = pa.schema([_to_stored_type(field, committed.recorded) for field in schema])
+        stored = [one.with_type(_to_stored_type(one.type, committed.recorded.get(one.name))) for one in schema]
+        schema = pa.schema(stored)
         form, bucket = ds.ParquetFileFormat(), _make_file_system(connection)
         fragments = [
             form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in committed.files
@@ -85,9 +86,18 @@ def _select(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa
     return pa.schema([schema.field(name) for name in selected])
 
 
-def _to_stored_type(field: pa.Field, recorded: Columns) -> pa.Field:
-    """Return a column as Parquet has it: a UUID is a text to Spark alone."""
-    return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
+def _to_stored_type(read: pa.DataType, type: Type | None) -> pa.DataType:
+    """Return what Parquet has of a column that is read as `read`: a UUID is a text to Spark alone."""
+    match type:
+        case Primitive.UUID:
+            return pa.uuid()
+        case List(item):
+            return pa.list_(_to_stored_type(read.value_type, item))
+        case Map(value):
+            return pa.map_(read.key_type, _to_stored_type(read.item_type, value))
+        case Struct(fields):
+            return pa.struct([one.with_type(_to_stored_type(one.type, fields.get(one.name))) for one in read])
+    return read
 
 
 _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {

@@ -48,6 +48,19 @@ def test_the_ledger_says_what_an_hour_was(in_postgres: System, database: "psycop
 
 
 @_MORE
+def test_what_the_conninfo_says_of_the_connection_is_kept(
+    in_postgres: System, database: "psycopg.Connection[Any]", conninfo: str, land: Land
+) -> None:
+    hour = hour_of(land())
+    forward_hour(hour, in_postgres.open())
+    database.execute("ALTER TABLE events_hours ADD COLUMN who text DEFAULT current_setting('application_name')")
+    for given, known in (("", "s3lake"), (" application_name=theirs", "theirs")):
+        database.execute("DELETE FROM events_hours")
+        forward_hour(hour, Postgres(f"{conninfo}{given}", table="events"))
+        assert database.execute("SELECT who FROM events_hours").fetchall() == [(known,)]
+
+
+@_MORE
 def test_of_two_that_forward_at_once_the_later_content_stays(in_postgres: System, land: Land) -> None:
     landed = land()
     earlier = hour_of(landed)

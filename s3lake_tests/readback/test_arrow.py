@@ -1,5 +1,6 @@
 """Committed objects without a JVM: what `files` lists, and what an input is annotated as."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
@@ -128,6 +129,24 @@ class TestAnInput:
     def test_annotated_as_a_dict_is_one_an_hour(self, shelf: Shelf) -> None:
         found = downstream(shelf, dict[str, pa.Table])
         assert {hour: rows(table) for hour, table in found.items()} == {FIVE: ROWS[:2], SIX: ROWS[2:]}
+
+    def test_has_uuids_wherever_they_are(self, s3_server: EmbeddedS3, tmp_path: Path) -> None:
+        one, made = uuid.UUID(int=7), Shelf(s3_server, tmp_path, {})
+        in_struct = {"struct": {"a": "uuid", "b": "string"}}
+        types = {"in_list": {"list": "uuid"}, "in_map": {"map": "uuid"}, "in_struct": in_struct}
+        made.index.create(made.index.columns_key, Recorded({"id": "int64", **types}))
+        ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([one.bytes], pa.binary(16)))
+        stored = pa.table(
+            {
+                "id": [3],
+                "in_list": pa.ListArray.from_arrays([0, 1], ids),
+                "in_map": pa.MapArray.from_arrays([0, 1], ["k"], ids),
+                "in_struct": pa.StructArray.from_arrays([ids, pa.array(["x"])], ["a", "b"]),
+            }
+        )
+        made.commit(FIVE, stored)
+        found = downstream(made, pa.Table, [FIVE]).select(["in_list", "in_map", "in_struct"]).to_pylist()
+        assert found == [{"in_list": [one], "in_map": [("k", one)], "in_struct": {"a": one, "b": "x"}}]
 
     def test_has_the_columns_that_were_asked_for(self, shelf: Shelf) -> None:
         assert downstream(shelf, pa.Table, columns=["late", "id"]).schema.names == ["late", "id"]
