@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
-from s3lake.commit.evolution import present, steps
+from s3lake.commit.evolution import Step, present, steps
 from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.changes import Change
@@ -57,6 +57,15 @@ def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit
     record(index, Changed(FIVE, "gone", (ID, NOTE)))
 
     assert [step.commit for step in steps(index)] == ["c2", "c2"]
+
+
+def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(index: TopicIndex):
+    land(index, FIVE, c1={"id": "int64"})
+    record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "expired", (NOTE,)))
+
+    began, came = Step(FIVE, "c1", ID, first=True), Step(SIX, None, NOTE, first=False)
+    assert list(steps(index)) == [began, came]
+    assert list(steps(index, SIX)) == [came]
 
 
 @pytest.mark.parametrize("columns", [None, {"id": "int64"}])

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from s3lake.commit.documents import File, Manifest, Recorded, TopicHead, files_of
+from s3lake.commit.documents import File, Manifest, Read, Recorded, TopicHead, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -92,6 +92,10 @@ def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
         "before_start": {},
         "foreign": ["data/x"],
     }
+
+
+def test_a_topic_without_a_head_has_no_tiles(index: TopicIndex):
+    assert list(index.tiles()) == []
 
 
 def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
@@ -197,6 +201,13 @@ def test_a_document_that_the_index_names_is_looked_for_again_before_it_is_called
 
     assert index.existing_tile(HOUR)[0] == TILE
     assert pauses == [0.0, 0.1, 0.5]
+
+
+def test_a_listed_manifest_is_the_one_that_was_recorded(index: TopicIndex):
+    manifest = Manifest("c1", "orders", HOUR, {0: Read(0, 5)})
+    index.record(manifest)
+
+    assert index.read_listed(HOUR, "c1") == manifest
 
 
 def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(index: TopicIndex):
