@@ -4,6 +4,7 @@ import contextlib
 import random
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +80,8 @@ class Chaos:
         self._made, self._clock, self._proxies, self._truth, self._bucket = made, clock, proxies, truth, bucket
         self._adopts, self._rebirths, self._commands, self._catalog = adopts, rebirths, commands, catalog
         self._routes = [(sink, topic) for sink, topics in routes.items() for topic in topics]
-        self._spoilt_until = self._turned = self._away_until = 0.0
+        self._turned = self._away_until = 0.0
+        self._spoilt = threading.Timer(0, self._spoil_no_more)
         # What is drawn while something is done depends on what was there: the order of all does not.
         self._order, self._rng = random.Random(seed), random.Random(f"{seed} in the midst")
         self._servers = {"broker": Revivable(made.kafka.pid, made.home), "s3": Revivable(made.s3.pid, made.home)}
@@ -119,8 +121,6 @@ class Chaos:
         done = act() is not False
         self.acts[name if done else f"{name}, in vain"] += 1
         self._surely = [one for one in self._surely if not (done and one[0] == name)]
-        if time.monotonic() > self._spoilt_until:
-            self._spoil_no_more()
         if time.monotonic() > self._away_until:
             self._catalog.bring_back()
         self._commands.collect()
@@ -134,6 +134,7 @@ class Chaos:
     def calm(self) -> None:
         """All services are up, and nobody harms anything."""
         print(f"{time.strftime('%X')} peace", file=sys.stderr, flush=True)
+        self._spoilt.cancel()
         self._spoil_no_more()
         self._catalog.bring_back()
         self._commands.collect(all_of_them=True)
@@ -201,10 +202,13 @@ class Chaos:
         _signal(tree, signal.SIGCONT)
 
     def _spoil(self) -> None:
-        """For a while, in which other harm is done as well."""
+        """For a while, in which other harm is done as well; it ends while a command is repeated until it is done."""
         for proxy in self._proxies:
             proxy.share = self._rng.choice([0.0, 0.02, 0.1, 0.3])
-        self._spoilt_until = time.monotonic() + self._rng.uniform(10, 60)
+        self._spoilt.cancel()
+        self._spoilt = threading.Timer(self._rng.uniform(10, 60), self._spoil_no_more)
+        self._spoilt.daemon = True
+        self._spoilt.start()
 
     def _spoil_no_more(self) -> None:
         for proxy in self._proxies:
