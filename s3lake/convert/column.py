@@ -39,13 +39,10 @@ class Schemas:
         chosen = rows.to_numpy()
         return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
 
-    def names(self) -> str | pa.StringArray | None:
-        """Return the one name of all rows' schemas (None if it has none), or the name of each row's if they differ."""
-        names = [schema.name for schema in self.distinct]
-        present = {names[code] if code >= 0 else None for code in np.unique(self.codes).tolist()}
-        if len(present) == 1:
-            return present.pop()
-        return pa.array(names, pa.string()).take(pa.array(self.codes, mask=self.codes < 0))
+    def names(self) -> pa.StringArray:
+        """Return the name of each row's schema."""
+        names = pa.array([schema.name for schema in self.distinct], pa.string())
+        return names.take(pa.array(self.codes, mask=self.codes < 0))
 
     def to_json(self) -> pa.BinaryArray:
         """Return the JSON of all rows, null for those without a schema; each schema has its columns."""

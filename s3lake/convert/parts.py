@@ -22,8 +22,7 @@ class Part:
         streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
             any column, which happens to records without a value whose keys land apart.
         values: their values as JSON texts where these are not what Kafka has; else None.
-        schema: the name of their values' schema; None if they have none, or several (see `names`).
-        names: the name of each row's schema, if lines of several schemas are in one part.
+        names: the name of each value's schema; None if no value of the batch has one. Rows of columns have one name.
         keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
         words: what columns are in words, as the records' own schemas say it.
     """
@@ -31,10 +30,9 @@ class Part:
     rows: pa.Int64Array | None
     streams: Streams
     values: pa.BinaryArray | None = None
-    schema: str | None = None
+    names: pa.StringArray | None = None
     keys: pa.BinaryArray | None = None
     words: Mapping[str, str] = field(default_factory=dict)
-    names: pa.StringArray | None = None
 
 
 def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
@@ -50,8 +48,10 @@ def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
 
 
 def _share_files(part: Part, other: Part) -> bool:
-    is_table = isinstance(part.streams.get("data"), pa.RecordBatch)
-    if (is_table and part.schema != other.schema) or part.streams.keys() != other.streams.keys():
+    if part.streams.keys() != other.streams.keys():
+        return False
+    name, other_name = (one.names and one.names[0].as_py() for one in (part, other))
+    if isinstance(part.streams.get("data"), pa.RecordBatch) and name != other_name:
         return False
     pairs = ((stream, other.streams[name]) for name, stream in part.streams.items())
     return all(
@@ -62,22 +62,15 @@ def _share_files(part: Part, other: Part) -> bool:
 
 def _merge(parts: list[Part]) -> Part:
     first = parts[0]
-    numbers = [part.rows for part in parts if part.rows is not None]  # of one part of several it never is
-    rows = pa.concat_arrays(numbers)
+    rows = pa.concat_arrays([part.rows for part in parts if part.rows is not None])  # of one of several it never is
     order = pc.sort_indices(rows)
     streams = {name: _concatenate([part.streams[name] for part in parts]).take(order) for name in first.streams}
-    values, keys = (
+    values, names, keys = (
         None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
-        for name in ("values", "keys")
+        for name in ("values", "names", "keys")
     )
     words = {name: text for part in parts for name, text in part.words.items()}
-    if all(part.names is None and part.schema == first.schema for part in parts):
-        return Part(rows.take(order), streams, values, first.schema, keys, words)
-    names = [
-        pa.array([part.schema] * len(own), pa.string()) if part.names is None else part.names
-        for part, own in zip(parts, numbers, strict=True)
-    ]
-    return Part(rows.take(order), streams, values, None, keys, words, pa.concat_arrays(names).take(order))
+    return Part(rows.take(order), streams, values, names, keys, words)
 
 
 def _concatenate(payloads: list[Any]) -> Any:

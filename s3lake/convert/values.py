@@ -263,15 +263,13 @@ class Conversion:
             streams["keys"] = rows.key_stream
         if self.headers:
             streams["headers"] = sidecars.write_headers(self.headers, rows)
-        names = rows.value.schemas.names() if rows.value.schemas else None
         return Part(
             rows.numbers,
             streams,
             values=rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None,
-            schema=names if isinstance(names, str) else None,
+            names=rows.value.schemas.names() if rows.value.schemas else None,
             keys=rows.column("key").data if self.keyed else None,
             words=words,
-            names=names if isinstance(names, pa.Array) else None,
         )
 
     def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:

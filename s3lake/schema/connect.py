@@ -165,27 +165,27 @@ def _child(document: dict[str, Any], member: str, path: str, level: int, tabular
 def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     """A node that takes null where its schema does, and then gives the default."""
     mend, nullable = node.mend, Optional[node.decoded]  # noqa: UP045 - the operand is a value
-    detail = structs.replace(node.detail, required=document.get("optional") is not True)
-    if document.get("default") is not None:
-        detail = structs.replace(detail, default=_default(document["default"], node.type, path))
+    is_optional, written = document.get("optional") is True, document.get("default")
+    detail = structs.replace(node.detail, required=not is_optional)
     if isinstance(document.get("doc"), str):
         detail = structs.replace(detail, doc=document["doc"])
-    if document.get("default") is not None:
-        try:
-            default = functools.partial(_make_decoder(node.decoded), msgspec.json.encode(document["default"]))
-            default()
-        except msgspec.ValidationError as error:
-            raise SchemaError(f"{path}.default does not fit its schema: {error}") from None
-
-        def fill(value: Any) -> Any:
-            value = default() if value is None else value  # a new one each time: it is mended in place
-            return mend(value) if mend else value
-
-        return _Node(node.type, nullable, fill, detail)
-    if document.get("optional") is True:
+    if written is None:
+        if not is_optional:
+            return replace(node, detail=detail)
         keep_null = mend and (lambda value: None if value is None else mend(value))
         return _Node(node.type, nullable, keep_null, detail)
-    return replace(node, detail=detail)
+    detail = structs.replace(detail, default=_default(written, node.type, path))
+    try:
+        default = functools.partial(_make_decoder(node.decoded), msgspec.json.encode(written))
+        default()
+    except msgspec.ValidationError as error:
+        raise SchemaError(f"{path}.default does not fit its schema: {error}") from None
+
+    def fill(value: Any) -> Any:
+        value = default() if value is None else value  # a new one each time: it is mended in place
+        return mend(value) if mend else value
+
+    return _Node(node.type, nullable, fill, detail)
 
 
 def _default(value: Any, type: Type, path: str) -> str | None:

@@ -47,11 +47,9 @@ def compile_message(text: str, references: Mapping[str, str], path: tuple[int, .
     Raises:
         SchemaError: it does not exist, or the schema is not valid.
     """
-    pool, main = _compile(text, tuple(references.items()))
-    proto = descriptor_pb2.FileDescriptorProto()
-    pool.FindFileByName(main).CopyToProto(proto)
-    described: Any = proto.message_type
-    names = [proto.package] if proto.package else []
+    pool, file = _compile(text, tuple(references.items()))
+    described = file.message_type
+    names = [file.package] if file.package else []
     for number in path:
         if number >= len(described):
             raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which is before the data")
@@ -83,7 +81,7 @@ def read_comments(text: str, references: Mapping[str, str]) -> dict[str, str]:
     Raises:
         SchemaError: it is not valid.
     """
-    file = _main_file(text, references)
+    _, file = _compile(text, tuple(references.items()))
     return _comments(file, (_MESSAGES, 0), file.message_type[0]) if file.message_type else {}
 
 
@@ -123,21 +121,14 @@ def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str
     return {name: text for name, text in prose_of_columns.items() if text}
 
 
-def _main_file(text: str, references: Mapping[str, str]) -> Any:
-    """Return the descriptor of a registered schema's own file, without files that it imports."""
-    file = _descriptor(text)
-    if file is None:
-        file = next(one for one in _protoc(text, references).file if one.name == _MAIN)
-    return file
-
-
 @functools.lru_cache(maxsize=1024)
-def _compile(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
-    """A pool with the schema and all that it imports, and what the schema's file is called there."""
+def _compile(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
+    """Return a pool with the schema and all that it imports, and the schema's own file."""
     main = _descriptor(text)
     imported = {name: _descriptor(reference) for name, reference in references}
     if main is None and not any(imported.values()):
-        return _pool(_protoc(text, dict(references))), _MAIN
+        files = _protoc(text, dict(references))
+        return _pool(files), next(file for file in files.file if file.name == _MAIN)
     files = descriptor_pb2.FileDescriptorSet()
     for name, file in imported.items():
         if file is None:
@@ -148,7 +139,7 @@ def _compile(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, s
         raise SchemaError("the schema is text and what it imports is not: register both alike")
     main.name = main.name or _MAIN
     files.file.append(main)
-    return _pool(files), main.name
+    return _pool(files), main
 
 
 def _descriptor(text: str) -> Any:

@@ -144,7 +144,7 @@ def filter_fields(options: OptionReader) -> Step:
         message = f"patterns: {setting!r} is not a list of tables with key_pattern and value_pattern"
         raise OptionError(message, "patterns")
     patterns = [_read_pattern(pattern, f"patterns[{number}]") for number, pattern in enumerate(setting)]
-    include = options.flag("include_matching", True)
+    include = options.flag("include_matching")
     keep = options.names("keep_fields")
 
     def select(value: dict[str, Any], _: Record) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _change_objects(options: OptionReader, change: Callable[[dict[str, Any], Rec
         """Leave the record as it is."""
 
     value = frozenset({"value"})
-    return Step(apply if options.flag("enabled", True) else leave, value, value, json_only=True)
+    return Step(apply if options.flag("enabled") else leave, value, value, json_only=True)
 
 
 def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[_Field]:

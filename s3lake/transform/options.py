@@ -77,9 +77,9 @@ class OptionReader:
             raise self._missing(name, example)
         return tuple(map(str, value))
 
-    def flag(self, name: str, default: bool) -> bool:
-        """Return true or false."""
-        return self.parse(name, parse_bool, str(default))
+    def flag(self, name: str) -> bool:
+        """Return true or false; it is true unless it is given."""
+        return self.parse(name, parse_bool, "true")
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         return self.parse(name, lambda text: parse_whole_number(text, low, high), str(default))

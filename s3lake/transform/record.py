@@ -5,6 +5,7 @@ Values are never changed in place: if a record's value is still the same object,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,8 @@ Header = tuple[str, bytes | None]
 
 MISSING: Any = object()
 """A field that an object does not have; null is None."""
+
+_QUOTED = re.compile(r"`(.*?)(?<!\\)`(\.|\Z)", re.DOTALL)
 
 
 class Record:
@@ -136,30 +139,16 @@ def parse_path(text: str, *, nested: bool) -> tuple[str, ...]:
     if not nested:
         return (text,)
     names: list[str] = []
-    rest: str | None = text
-    while rest is not None:
-        if rest.startswith("`"):
-            name, rest = _split_quoted(rest, text)
+    rest, dot = text, "."
+    while dot:
+        if not rest.startswith("`"):
+            name, dot, rest = rest.partition(".")
+        elif quoted := _QUOTED.match(rest):
+            name, dot, rest = quoted[1].replace("\\`.", "`."), quoted[2], rest[quoted.end() :]
         else:
-            name, dot, after = rest.partition(".")
-            rest = after if dot else None
+            raise ValueError(f"{text!r}: a backtick is not closed; put a backslash before one that belongs to the name")
         names.append(name)
     return tuple(names)
-
-
-def _split_quoted(rest: str, text: str) -> tuple[str, str | None]:
-    name, position = "", 1
-    while (end := rest.find("`", position)) >= 0:
-        last = end == len(rest) - 1
-        escaped = rest[end - 1] == "\\"
-        if not last and rest[end + 1] != ".":
-            name += rest[position : end + 1]  # within the name
-        elif escaped and not last:
-            name += rest[position : end - 1] + "`"
-        elif not escaped:
-            return name + rest[position:end], None if last else rest[end + 2 :]
-        position = end + 1
-    raise ValueError(f"{text!r}: a backtick is not closed; put a backslash before one that belongs to the name")
 
 
 def get_field(value: Any, path: Sequence[str]) -> Any:

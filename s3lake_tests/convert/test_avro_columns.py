@@ -59,7 +59,7 @@ def same(registry: SchemaRegistry, records: pa.RecordBatch, format: str = "parqu
     assert (found.columns, found.seen, found.skipped) == (expected.columns, expected.seen, expected.skipped)
     assert len(found.parts) == len(expected.parts)
     for part, other in zip(found.parts, expected.parts, strict=True):
-        assert (part.rows, part.schema, part.values) == (other.rows, other.schema, other.values)
+        assert (part.rows, part.names, part.values) == (other.rows, other.names, other.values)
         data, wanted = part.streams["data"], other.streams["data"]
         data.validate(full=True)
         if format == "parquet":

@@ -98,7 +98,7 @@ def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: Schem
     schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
     converted = conversion(registry)(batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
     assert rows(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
-    assert converted.parts[0].schema == "io.confluent.connect.avro.Union"
+    assert converted.parts[0].names[0].as_py() == "io.confluent.connect.avro.Union"
 
 
 def test_numbers_that_json_does_not_have_are_texts_there_and_themselves_in_a_table(registry: SchemaRegistry) -> None:
@@ -128,7 +128,7 @@ def test_a_float_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: Sc
 def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
     converted = conversion(registry)(batch(message(registry, "string", "a"), message(registry, "string", "b")), {})
     assert rows(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
-    assert converted.parts[0].schema is None
+    assert converted.parts[0].names.to_pylist() == [None, None]
 
 
 def test_named_types_are_found_by_their_namespaces(registry: SchemaRegistry) -> None:
@@ -156,7 +156,7 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
     converted = conversion(registry)(batch(*values, values[0]), {})
     assert rows(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
     assert to_document(converted.seen) == {"a": "int64", "b": "string"}
-    assert [part.schema for part in converted.parts] == ["com.acme.Order", "com.acme.Order"]
+    assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.Order"]]
     assert converted.columns == {}
 
 

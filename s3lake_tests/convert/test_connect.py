@@ -137,7 +137,7 @@ def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() 
     payload = b'{"b": "AA==", "a":1}'
     (part,) = conversion("json")(batch(message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}).parts
     assert part.streams["data"].to_pylist() == part.values.to_pylist() == [payload]
-    assert part.schema == "com.acme.Order"
+    assert part.names.to_pylist() == ["com.acme.Order"]
 
 
 def test_bytes_keep_what_kafka_has() -> None:
@@ -152,10 +152,7 @@ def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
     (part,) = conversion("json")(batch(*values), {}).parts
     assert part.streams["data"].to_pylist() == [b'{"a": 0}', b'{"b": 1}', b'{"c": 2}', b'{"c": 3}', b'{"a": 4}']
     assert part.rows is None
-    assert (part.schema, part.names.to_pylist()) == (
-        None,
-        ["com.acme.Order", "com.acme.User", None, None, "com.acme.Order"],
-    )
+    assert part.names.to_pylist() == ["com.acme.Order", "com.acme.User", None, None, "com.acme.Order"]
 
 
 # Tables of several schemas
@@ -166,7 +163,7 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
     values = [message(orders, {"a": 0}), message(users, {"b": "x"}), b'{"c": 2.5}', message(orders, {"a": 3}), b"{"]
     converted = conversion()(batch(*values), {})
     assert rows(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
-    assert [part.schema for part in converted.parts] == ["com.acme.Order", "com.acme.User", None]
+    assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.User"], [None]]
     assert [part.streams["data"].schema.metadata for part in converted.parts] == [
         {b"s3lake.name": b"com.acme.Order"},
         {b"s3lake.name": b"com.acme.User"},

@@ -110,7 +110,7 @@ def test_what_is_not_required_may_be_null_and_a_default_takes_its_place(registry
     (part,) = found.parts
     assert part.streams["data"].to_pylist() == [{"id": 1, "note": None, "n": 7}, {"id": 2, "note": None, "n": 3}]
     assert [field.nullable for field in part.streams["data"].schema] == [False, True, True]
-    assert part.schema == "com.acme.Order"
+    assert part.names.to_pylist() == ["com.acme.Order"] * 2
     assert "missing required field `id`" in found.refused[2]
     assert "Expected `int`, got `null` - at `$.id`" in found.refused[3]
 

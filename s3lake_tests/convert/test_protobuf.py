@@ -97,7 +97,7 @@ def test_the_golden_table(registry: SchemaRegistry) -> None:
     assert not found.refused
     assert [(name, str(type)) for name, type in found.seen.items()] == [(name, type) for name, type, *_ in GOLDEN]
     (part,) = found.parts
-    assert part.schema == "shop.Order"
+    assert part.names[0].as_py() == "shop.Order"
     file = written(FileFormat("parquet", "none"), [part.streams["data"]])
     rows = pq.read_table(io.BytesIO(file)).to_pylist(maps_as_pydicts="strict")
     assert rows == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
@@ -139,7 +139,7 @@ def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaReg
         framed(number, b"\4\0\0" + of("shop.Other.Inner")(n=3).SerializeToString()),
     ]
     found = conversion(registry)(batch(*values), {})
-    assert [part.schema for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
+    assert [part.names[0].as_py() for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
     assert found.parts[2].streams["data"].to_pylist() == [{"n": 3}]
 
 

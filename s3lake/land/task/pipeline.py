@@ -171,16 +171,15 @@ class _PlacedRows:
     """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them.
 
     Attributes:
-        schema, names: see `convert.parts.Part`.
+        names: see `convert.parts.Part`.
     """
 
     records: pa.RecordBatch
     original: pa.RecordBatch
     streams: Streams
     values: pa.BinaryArray
-    schema: str | None
-    keys: pa.BinaryArray | None = None
-    names: pa.StringArray | None = None
+    names: pa.StringArray | None
+    keys: pa.BinaryArray | None
 
     @classmethod
     def from_part(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _PlacedRows:
@@ -189,14 +188,14 @@ class _PlacedRows:
         records = _take_rows(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
         rows = records if original is batch else _take_rows(original, part.rows)
-        return cls(records, rows, part.streams, values, part.schema, part.keys, part.names)
+        return cls(records, rows, part.streams, values, part.names, part.keys)
 
     def where(self, mask: pa.BooleanArray) -> _PlacedRows:
         streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
         records, original = self.records.filter(mask), self.original.filter(mask)
         keys = None if self.keys is None else self.keys.filter(mask)
         names = None if self.names is None else self.names.filter(mask)
-        return _PlacedRows(records, original, streams, self.values.filter(mask), self.schema, keys, names)
+        return _PlacedRows(records, original, streams, self.values.filter(mask), names, keys)
 
     def without_data(self) -> _PlacedRows:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
@@ -205,7 +204,7 @@ class _PlacedRows:
         records, names = self.records, self.names
         schemas: Sequence[str | None] = ()
         if keys.needs("schema"):
-            schemas = [self.schema] * records.num_rows if names is None else names.to_pylist()
+            schemas = [None] * records.num_rows if names is None else names.to_pylist()
         return RecordColumns(
             values=self.values.to_pylist() if keys.needs("value") else (),
             keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
