@@ -292,18 +292,15 @@ class KeyLayout:
         """Return whether keys contain this part of a record."""
         return any(element.source == source for template in self._templates for element in template.elements)
 
-    @property
-    def clock(self) -> Time | None:
-        """The field of the value whose time keys contain; None if they contain none."""
-        return next(
-            (element for element in self.data.elements if isinstance(element, Time) and element.clock == "field"), None
-        )
+    def times(self, fields: RecordColumns) -> list[int | None] | None:
+        """Return the time in a field of the value that keys contain, of each record, in epoch milliseconds.
 
-    def times(self, fields: RecordColumns) -> list[int | None]:
-        """Return the time of `clock` of each record, epoch milliseconds; None if it has none, and so no group."""
-        clock = self.clock
-        assert clock is not None, "called only if there is a clock"
-        return read_field_times(clock, fields)
+        It is None if a record has none, and so no group. Return None if keys contain no such time.
+        """
+        for element in self.data.elements:
+            if isinstance(element, Time) and element.clock == "field":
+                return read_field_times(element, fields)
+        return None
 
     def fixed_group(self, partition: int) -> str | None:
         """Return the group of every record of a topic-partition, or None if it depends on the record."""
@@ -317,24 +314,32 @@ class KeyLayout:
         template, plain = self._find_template(group)
         return template.can_contain(plain, partition)
 
-    def groups(self, partition: int, fields: RecordColumns, records: int) -> list[str | NoObjectKeyError]:
-        """Return the group of each of `records` records, or the reason why it has none."""
-        return self._groups(self.data, "", partition, fields, records)
+    def groups(
+        self, partition: int, fields: RecordColumns, records: int, *, tombstones: bool = False
+    ) -> list[str | NoObjectKeyError]:
+        """Return the group of each of `records` records, or the reason why it has none.
 
-    def tombstone_groups(self, partition: int, fields: RecordColumns, records: int) -> list[str | NoObjectKeyError]:
-        """Return the groups of records without a value, if they have keys of their own."""
-        assert self.tombstones is not None, "called only if `has_tombstones`"
-        return self._groups(self.tombstones, _TOMBSTONES, partition, fields, records)
+        Args:
+            tombstones: the records have no value, and `has_tombstones`.
+        """
+        template, begin = (self.tombstones, _TOMBSTONES) if tombstones else (self.data, "")
+        assert template is not None, "called only if `has_tombstones`"
+        build_group, elements = GroupBuilder(template, begin, partition, self.reserved), template.elements
+        if not elements:
+            return [build_group(())] * records
+        group_of: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
+        groups = []
+        for texts in zip(*element_texts(elements, fields, self.reading), strict=True):
+            group = group_of.get(texts)
+            if group is None:
+                group = group_of[texts] = build_group(texts)
+            groups.append(group)
+        return groups
 
-    def key(self, group: str, span: Span) -> str:
-        """Return the key of a file of `group`."""
+    def key(self, group: str, span: Span, ending: str | None = None) -> str:
+        """Return the key of a file of `group`, or with an ending such as `.keys.json` of its sidecar."""
         template, plain = self._find_template(group)
-        return template.key(plain, span, ending=template.extension)
-
-    def sidecar_key(self, group: str, span: Span, ending: str) -> str:
-        """Return the key of a sidecar of a file of `group`: the same stem, with an ending such as `.keys.json`."""
-        template, plain = self._find_template(group)
-        return template.key(plain, span, ending=ending)
+        return template.key(plain, span, ending=template.extension if ending is None else ending)
 
     def example(self) -> str:
         """Return an example of a key, with names in angle brackets for the elements of a record."""
@@ -354,18 +359,3 @@ class KeyLayout:
         if self.tombstones is not None and group.startswith(_TOMBSTONES):
             return self.tombstones, group.removeprefix(_TOMBSTONES)
         return self.data, group
-
-    def _groups(
-        self, template: KeyTemplate, begin: str, partition: int, fields: RecordColumns, records: int
-    ) -> list[str | NoObjectKeyError]:
-        build_group, elements = GroupBuilder(template, begin, partition, self.reserved), template.elements
-        if not elements:
-            return [build_group(())] * records
-        group_of: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
-        groups = []
-        for texts in zip(*element_texts(elements, fields, self.reading), strict=True):
-            group = group_of.get(texts)
-            if group is None:
-                group = group_of[texts] = build_group(texts)
-            groups.append(group)
-        return groups

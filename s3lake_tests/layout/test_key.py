@@ -151,7 +151,7 @@ def test_a_sidecar_has_the_stem_of_its_file(renamed: str, expected: str) -> None
     keys = template("{topic}+{partition}+{offset:010}", renamed=renamed, layout={"extension": ".snappy.parquet"})
     group = keys.fixed_group(1)
     assert group is not None
-    assert keys.sidecar_key(group, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
+    assert keys.key(group, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
 
 
 def test_records_without_a_value_may_have_keys_of_their_own() -> None:
@@ -163,9 +163,9 @@ def test_records_without_a_value_may_have_keys_of_their_own() -> None:
     )
     assert keys.has_tombstones
     assert (keys.needs("value"), keys.needs("key")) == (True, True)
-    (group,) = keys.tombstone_groups(1, RecordColumns(keys=[b"k"]), 1)
+    (group,) = keys.groups(1, RecordColumns(keys=[b"k"]), 1, tombstones=True)
     assert isinstance(group, str)
-    assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
+    assert keys.key(group, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
     assert not rule().has_tombstones
 
 
@@ -176,7 +176,7 @@ def test_tombstones_may_be_the_same_for_every_record() -> None:
         sidecars={"keys": "json"},
         layout={"tombstones": "t/tombstone/{partition}+{offset}"},
     )
-    one, other = keys.tombstone_groups(1, RecordColumns(), 2)
+    one, other = keys.groups(1, RecordColumns(), 2, tombstones=True)
     assert one == other != keys.fixed_group(1)
 
 
@@ -384,7 +384,7 @@ def test_the_longest_sidecar_fits() -> None:
     keys = template("{key}-{offset}", sidecars={"headers": "parquet"})
     groups = keys.groups(0, RecordColumns(keys=[b"x" * length for length in range(900, 1025)]), 125)
     longest = [one for one in groups if isinstance(one, str)][-1]
-    made = keys.sidecar_key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
+    made = keys.key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
     assert len(made) + len(MARK) == MAX_KEY_BYTES
 
 

@@ -339,11 +339,10 @@ class _Task:
             if len(rows):
                 self.staging.add(partition, fixed, rows)
             return len(rows)
-        grouping = keys.tombstone_groups if tombstones else keys.groups
         fields = laid.fields(keys)
-        groups = grouping(partition, fields, len(rows))
-        if self.work.files.span_ms is not None and keys.clock is not None and not tombstones:
-            rows = replace(rows, clock=pa.array(keys.times(fields), pa.int64()))
+        groups = keys.groups(partition, fields, len(rows), tombstones=tombstones)
+        if self.work.files.span_ms is not None and not tombstones and (times := keys.times(fields)) is not None:
+            rows = replace(rows, clock=pa.array(times, pa.int64()))
         lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, NoObjectKeyError)}
         if lost:
             if not self._refuse(partition, laid.original, "layout", lost):

@@ -57,9 +57,7 @@ class FileRule:
 
 def key_of(keys: KeyLayout, rule: FileRule, group: str, span: Span, stream: str) -> str:
     """Return the key of a file, or of its sidecar `stream`."""
-    if stream == "data":
-        return keys.key(group, span)
-    return keys.sidecar_key(group, span, rule.endings[stream])
+    return keys.key(group, span, None if stream == "data" else rule.endings[stream])
 
 
 @dataclass(frozen=True)
