@@ -223,8 +223,7 @@ def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
 
 
 def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
-    topic = pa.array([shape.envelope.topic if shape.envelope else ""], pa.string())
-    topics = topic.take(pa.array([0] * len(rows), pa.int64()))
+    topics = pa.repeat(shape.envelope.topic if shape.envelope else "", len(rows))
     partitions = rows.kafka.column("partition").cast(pa.int32())
     return pa.StructArray.from_arrays(
         [rows.timestamps, topics, partitions, rows.offsets], fields=list(to_arrow(_METADATA))

@@ -71,17 +71,13 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         ConfigurationError: it refused, or the descriptor set cannot be used.
     """
     registry, values = request.schemas, raw.to_pylist()
-    gathering = Gathering.for_rows(len(raw))
+    gathering, refused = Gathering.for_rows(len(raw)), Refusals()
     if registry.descriptors:
-        present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False))
-        groups: dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]] = {
-            (0, ()): (present.tolist(), [values[row] for row in present])
-        }
-        refused: Refusals = {}
+        present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        groups: _Groups = {(0, ()): (present, [values[row] for row in present])}
     else:
         numbers, refused = read_schema_ids(raw)
-        groups, wrong = _by_message(values, numbers)
-        refused |= wrong
+        groups = _group_by_message(values, numbers, refused)
     for (number, path), (rows, data) in groups.items():
         reader = _find_reader(registry, number, path)
         if isinstance(reader, str):
@@ -91,12 +87,13 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     return Column.from_columns("protobuf", raw, gathering, texts=request.texts), refused
 
 
-def _by_message(
-    values: Sequence[bytes | None], numbers: Numbers
-) -> tuple[dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]], Refusals]:
-    """Return rows and data by schema and message; the path of a message is between the schema's id and the data."""
-    groups: dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]] = {}
-    refused: Refusals = {}
+_Groups = dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]]
+"""Rows and data by the id of the schema and the path of the message, which is between the id and the data."""
+
+
+def _group_by_message(values: Sequence[bytes | None], numbers: Numbers, refused: Refusals) -> _Groups:
+    """Group rows by their messages. Adds to `refused`."""
+    groups: _Groups = {}
     for number, rows in group_by_id(numbers):
         for row in rows.tolist():
             value = values[row]
@@ -109,7 +106,7 @@ def _by_message(
             group = groups.setdefault((number, path), ([], []))
             group[0].append(row)
             group[1].append(value[begin:])
-    return groups, refused
+    return groups
 
 
 def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:

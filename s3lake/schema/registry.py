@@ -13,9 +13,11 @@ import itertools
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -150,7 +152,7 @@ class Client:
             TransientError: no address answered.
             ConfigurationError: the registry refused, or another server is at the address.
         """
-        return self._resolve(self._get(f"subjects/{_quote(subject)}/versions/latest"))
+        return self._resolve(self._get(f"subjects/{quote(subject, safe='')}/versions/latest"))
 
     def _resolve(self, answer: _Answer) -> RegisteredSchema:
         references: dict[str, str] = {}
@@ -160,7 +162,7 @@ class Client:
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():
             if reference.name not in into:
-                subject = _quote(reference.subject)
+                subject = quote(reference.subject, safe="")
                 referred = self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true")
                 self._collect(referred, into)
                 into[reference.name] = referred.schema
@@ -218,9 +220,10 @@ class Client:
                 f"Schema Registry at {url} refuses: HTTP {status}; check user and password, token or cert_file of "
                 "converter.registry, and that this user may read schemas"
             )
-        problem = _problem(body)
-        if problem.error_code in _NOT_FOUND:
-            raise UnknownSchema(f"the registry says {problem.message[:_SHOWN]!r}")
+        with suppress(msgspec.DecodeError):
+            problem = msgspec.json.decode(body, type=_Problem)
+            if problem.error_code in _NOT_FOUND:
+                raise UnknownSchema(f"the registry says {problem.message[:_SHOWN]!r}")
         raise ConfigurationError(_no_registry(url, f"HTTP {status}"))
 
     def _session(self) -> requests.Session:
@@ -249,19 +252,6 @@ def _with_token(token: str, request: requests.PreparedRequest) -> requests.Prepa
     # As `auth` and not as a header, which a .netrc file of the machine would replace.
     request.headers["Authorization"] = f"Bearer {token}"
     return request
-
-
-def _quote(subject: str) -> str:
-    from urllib.parse import quote
-
-    return quote(subject, safe="")
-
-
-def _problem(body: bytes) -> _Problem:
-    try:
-        return msgspec.json.decode(body, type=_Problem)
-    except msgspec.DecodeError:
-        return _Problem()
 
 
 def _no_registry(url: str, answer: str) -> str:

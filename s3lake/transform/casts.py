@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 import re
-import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from s3lake.text.quantities import format_double
 from s3lake.transform.options import OptionError, OptionReader
@@ -59,7 +60,7 @@ def _cast(value: Any, type_name: str, what: str) -> Any:
         raise Refusal(f"{what} is {describe(value, what)}, which cannot be cast to {type_name}")
     try:
         return _CASTS[type_name](value)
-    except (ValueError, ArithmeticError, struct.error):
+    except (ValueError, ArithmeticError):
         raise Refusal(f"{what} is {describe(value, what)}, which {type_name} cannot hold") from None
 
 
@@ -87,15 +88,9 @@ def _to_double(value: Any) -> float:
 
 
 def _to_float32(value: Any) -> Decimal:
-    bits = struct.pack("f", _to_double(value))
-    (number,) = struct.unpack("f", bits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError
-    for digits in range(1, 10):
-        text = f"{number:.{digits}g}"
-        if struct.pack("f", float(text)) == bits:
-            break
-    return Decimal(repr(float(text)))
+    with np.errstate(over="raise"):
+        number = np.float32(_to_double(value))
+    return Decimal(repr(float(str(number))))  # in the fewest digits that read back
 
 
 def _to_string(value: Any) -> str:

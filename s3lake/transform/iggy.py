@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from s3lake.text.expressions import compile_pattern
 from s3lake.transform.options import OptionError, OptionReader
@@ -40,8 +41,7 @@ def _hash_place(record: Record, place: str) -> int:
 
 def _to_uuid(bits: int, version: int) -> str:
     bits = (bits & ~(0xF << 76)) | (version << 76)
-    text = f"{(bits & ~(0x3 << 62)) | (0x2 << 62):032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return str(UUID(int=(bits & ~(0x3 << 62)) | (0x2 << 62)))
 
 
 def _make_uuid_v7(record: Record, place: str) -> str:
