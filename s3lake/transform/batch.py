@@ -44,10 +44,10 @@ class Transformed(NamedTuple):
 
 def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
     """Apply a chain to a batch of one topic; `wallclock_ms` is the time of the micro-batch."""
-    if not transforms.framed:
+    if not transforms.wrapped:
         return _apply_links(transforms, batch, {}, topic, wallclock_ms)
     plain, schemas, refused = batch, dict[str, Schemas](), dict[int, str]()
-    for side, converter in transforms.framed:
+    for side, converter in transforms.wrapped.items():
         request = ReadRequest(tabular=False, registry=transforms.registry)
         column, wrong = CONVERTERS[converter].read(batch.column(side), request)
         refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
@@ -57,7 +57,11 @@ def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_
     schemas = {side: of_side.take(readable) for side, of_side in schemas.items()}
     done = _apply_links(transforms, plain.take(readable), schemas, topic, wallclock_ms)
     refused = refused | {readable[row].as_py(): reason for row, reason in done.refused.items()}
-    return done._replace(rows=readable.take(done.rows), refused=refused)
+    rows, after = readable.take(done.rows), done.batch
+    for side in transforms.wrapped:
+        if not transforms.gives_json(side):  # no step writes it
+            after = _replace_column(after, side, batch.column(side).take(rows))
+    return Transformed(after, rows, refused, done.dropped)
 
 
 def _apply_links(
@@ -97,7 +101,7 @@ class _Run:
 
     def run(self, batch: pa.RecordBatch) -> Transformed:
         kept, refused = _Kept(), dict[int, str]()
-        opened = dict.fromkeys(dict(self.chain.framed), "json")
+        opened = dict.fromkeys(self.chain.wrapped, "json")
         key_converter, value_converter = opened.get("key", self.chain.key), opened.get("value", self.chain.value)
         reads, writes = self.chain.reads, self.chain.writes
         key_read, value_read = "key" in reads, "value" in reads

@@ -41,7 +41,7 @@ class Chain:
     def _built(self) -> tuple[list[Link], list[str]]:
         """Return the steps that can change something in this sink's values, and the notices."""
         links, notices = list[Link](), list[str]()
-        is_json = CONVERTERS[self.value].framed or CONVERTERS[self.value].gives == "json"
+        is_json = CONVERTERS[self.value].gives == "json"
         for position, transform in enumerate(self.transforms):
             step, remarks = build_step(transform["type"], transform["options"], position=position)
             short = shorten(transform["type"])
@@ -91,17 +91,22 @@ class Chain:
         return "topic" in self.writes
 
     @property
-    def framed(self) -> tuple[tuple[str, str], ...]:
-        """The column and converter of keys and values with a schema's id that some step reads or writes."""
-        touched, sides = self.reads | self.writes, (("key", self.key), ("value", self.value))
-        return tuple((side, name) for side, name in sides if side in touched and CONVERTERS[name].framed)
+    def wrapped(self) -> dict[str, str]:
+        """The converters of keys and values that some step reads or writes and whose JSON is not what Kafka has."""
+        sides = {"key": self.key, "value": self.value}.items()
+        return {side: name for side, name in sides if side in self.reads | self.writes and CONVERTERS[name].wrapped}
 
     @property
     def value_converter(self) -> str:
-        """The converter of values after the chain: what may have been changed, or had a schema's id, is JSON."""
-        return "json" if "value" in {*self.writes, *dict(self.framed)} else self.value
+        """The converter of values after the chain."""
+        return "json" if self.gives_json("value") else self.value
 
     @property
     def key_converter(self) -> str:
         """The converter of keys after the chain."""
-        return "json" if "key" in {*self.writes, *dict(self.framed)} else self.key
+        return "json" if self.gives_json("key") else self.key
+
+    def gives_json(self, side: str) -> bool:
+        """Return whether keys or values are JSON after the chain: if a step may change them, or reads framed ones."""
+        wrapped = self.wrapped.get(side)
+        return side in self.writes or (wrapped is not None and CONVERTERS[wrapped].framed)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
 
 from s3lake.convert.converters import CONVERTERS
-from s3lake.schema import connect
 from s3lake.schema.types import Primitive, Type, fold
 from s3lake.text.masking import quote
 
@@ -105,12 +103,12 @@ _encode_json = msgspec.json.Encoder(decimal_format="number", enc_hook=int).encod
 
 
 def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None) -> Any:
-    """Decode a key or value; Connect's JSON with a schema to its payload.
+    """Decode a key or value.
 
     Args:
-        data: as Kafka has it, or JSON made of data with a schema's id.
+        data: as Kafka has it, or JSON made of data with a schema.
         converter: of the data.
-        mark: marks the instants of the data's schema; Connect's JSON has its own schema.
+        mark: marks the instants of the data's schema.
 
     Raises:
         Refusal: the data is not what the converter says.
@@ -120,8 +118,6 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
     try:
         if CONVERTERS[converter].gives == "text":
             return data.decode()
-        if CONVERTERS[converter].enveloped:
-            data, mark = _open_envelope(data)
         value = _decode_json(data)
         return value if mark is None else mark(value)
     except RecursionError:
@@ -132,31 +128,6 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
         raise Refusal("a number in it has an exponent beyond all bounds") from None
     except msgspec.DecodeError as error:
         raise Refusal(f"not JSON: {error}" if data.strip() else "empty; JSON is needed") from None
-
-
-def _open_envelope(data: bytes) -> tuple[bytes, MarkInstants | None]:
-    parts = connect.split_envelope(data)
-    if parts is None:
-        return data, None
-    schema, payload = parts
-    reader = _read_schema(schema)
-    if isinstance(reader, str):
-        raise Refusal(f"its schema is invalid: {reader}")
-    read, mark = reader
-    try:
-        return read(payload), mark
-    except msgspec.ValidationError as error:
-        raise Refusal(f"its payload does not fit its schema: {error}") from None
-
-
-@lru_cache(maxsize=4096)
-def _read_schema(schema: bytes) -> tuple[connect.Read, MarkInstants | None] | str:
-    """Return how payloads of a schema are read and marked, or why the schema is invalid."""
-    compiled = connect.compile_schema(schema, tabular=False)
-    if isinstance(compiled, str):
-        return compiled
-    described, read = compiled
-    return read, make_marker(described.type)
 
 
 def encode(value: Any) -> bytes | None:

@@ -161,7 +161,7 @@ def test_what_no_step_looks_at_keeps_its_schema() -> None:
     }
     configured = sink("http://nowhere", header)
     chain = binding.chain(configured)
-    assert chain.framed == ()
+    assert chain.wrapped == {}
     assert configured.after_transforms.converter == configured.converter
 
 
