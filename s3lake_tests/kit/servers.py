@@ -79,7 +79,7 @@ class RunningS3(EmbeddedS3):
 
 @contextmanager
 def _serve_kafka() -> Iterator[str]:
-    # A machine that pauses is no broker that crashed: after 9 s without a heartbeat it makes no topic for a moment.
+    # A machine that pauses is not a broker that crashed: after 9 s without a heartbeat it makes no topic for a moment.
     with EmbeddedKafka.start(settings={"broker.session.timeout.ms": "600000"}) as broker:
         yield broker.bootstrap_servers
 
