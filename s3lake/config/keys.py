@@ -246,9 +246,10 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
             continue
         name, _, below = rest.partition(".")
         if name not in names.inside:
-            allowed = [*map(str, names.inside), *(() if steps or is_shared else SHARED)]
+            allowed = [title for title in names.inside if isinstance(title, str)]  # not the positions of a list
+            allowed += () if steps or is_shared else SHARED
             wrong = f"{name!r} is not a native setting; {suggest(name, allowed, 'allowed here')}"
-            if not any(models_in(names.annotation)):
+            if not allowed:
                 wrong = f"{steps[-1]!r} holds nothing below it; take {'.' + rest!r} out"
             report.error(setting, wrong)
             return

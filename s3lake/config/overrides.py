@@ -24,7 +24,7 @@ from s3lake.sink.model import models_in
 from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

@@ -48,7 +48,7 @@ class Format(ConfigModel):
     @classmethod
     def _default_codec(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("codec") is None:
-            name = data.get("type", "json")
+            name = str(data.get("type", "json"))
             return {**data, "codec": FORMATS[name].codecs[0] if name in FORMATS else "none"}
         return data
 
@@ -148,7 +148,7 @@ class Envelope(ConfigModel):
     @classmethod
     def _default_fields(cls, data: Any) -> Any:
         if isinstance(data, dict) and not data.get("fields"):
-            return {**data, "fields": _FIELDS.get(data.get("style", "record"), ((), ()))[1]}
+            return {**data, "fields": _FIELDS.get(str(data.get("style", "record")), ((), ()))[1]}
         return data
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
+from math import inf, isfinite
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -63,7 +63,8 @@ def at_least(low: float, high: float = inf, form: Callable[[Any], str] = str) ->
 
     def check(value: Any) -> Any:
         if not low <= value <= high or value == inf:
-            raise ValueError(f"{form(value)} is out of range: {allowed}")
+            shown = form(value) if isfinite(value) else value
+            raise ValueError(f"{shown} is out of range: {allowed}")
         return value
 
     return AfterValidator(check)
@@ -94,7 +95,7 @@ def one_of(catalogue: Mapping[str, Any]) -> BeforeValidator:
     """Return a validator that refuses a name which is not in the catalogue, in pydantic's words for a literal."""
 
     def check(name: Any) -> Any:
-        if name not in catalogue:
+        if not isinstance(name, str) or name not in catalogue:
             *first, last = map(repr, catalogue)
             raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
         return name

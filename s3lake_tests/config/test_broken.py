@@ -27,6 +27,7 @@ WORDS = {
     "{SINK}": ", ".join(fields(Sink)),
     "{LZO}": CODECS["lzo"].refusal,
     "{CODECS}": ", ".join(CODECS),
+    "{FORMATS}": ", ".join(FORMATS),
     "{TEXT_CODECS}": ", ".join(FORMATS["text"].codecs),
     "{AVRO_CODECS}": ", ".join(FORMATS["avro"].codecs),
     "{PARQUET_CODECS}": ", ".join(FORMATS["parquet"].codecs),

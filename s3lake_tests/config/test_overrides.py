@@ -1,5 +1,6 @@
 """Single settings from variables: `S3LAKE_SINKS_<NAME>_<PATH>` in each dialect, and Iggy's own over its files."""
 
+import math
 from copy import deepcopy
 from typing import Any
 
@@ -108,6 +109,7 @@ def test_a_file_that_has_a_value_for_a_group_is_refused() -> None:
         ("1e3", 1000.0),
         ("1.5s", "1.5s"),
         ("nan", "nan"),
+        ("9" * 5000, math.inf),
     ],
 )
 def test_values_are_typed_as_iggy_does(text: str, value: Any) -> None:
@@ -234,6 +236,7 @@ def test_a_variable_of_iggys_sets_a_value_of_the_runtimes_file(
         ("SINK_LAKE_ENABLED", "unknown setting; did you mean IGGY_CONNECTORS_SINK_S3_LAKE_ENABLED? Iggy's"),
         ("SINK_S3_LAKE_TRANSFORMS_ADD_FIELDS_ENABLED", "unknown setting; "),
         ("SINK_S3_LAKE_STREAMS_3_STREAM", "unknown setting; did you mean IGGY_CONNECTORS_SINK_S3_LAKE_STREAMS_"),
+        ("SINK_S3_LAKE_PLUGIN_CONFIG", "is a group of settings; set one of them"),
         ("IGY_USERNAME", "unknown setting; did you mean IGGY_CONNECTORS_IGGY_USERNAME? Iggy's"),
     ],
 )

@@ -69,7 +69,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
         elif path is not None and option.value and sink.get(path) is None:  # else the connector's own key counts
             keys.report.secrets |= {option.value} if path in _SECRET else set()
             options.append(path)
-            sink.put(path, int(option.value) if path == "s3.role.duration" else option.value, option)
+            sink.put(path, option.value, option)
     name = provider.value.rpartition(".")[2]
     place = _PLACES.get(name)
     if place is not None and isinstance(sink.get("s3.credentials"), dict):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from s3lake.config import source
-from s3lake.config.draft import Draft
+from s3lake.config.draft import Draft, value_at
 from s3lake.config.keys import Key, Keys
 from s3lake.config.overrides import Names, match, parse_value, set_path, variable_names
 from s3lake.config.report import Path, Place, Report, variable
@@ -219,6 +219,9 @@ def _apply(tree: dict[str, Any], titles: _Titles, variables: Mapping[str, str], 
             report.error(variable(name), f"unknown setting; {near}Iggy's transforms cannot be set by variables")
             continue
         path, names = matched
+        if isinstance(value_at(tree, path), dict):
+            report.error(variable(name), "is a group of settings; set one of them")
+            continue
         try:
             set_path(tree, path, names.typed(text))
         except ConfigurationError as error:
