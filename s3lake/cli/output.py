@@ -36,13 +36,17 @@ _BAR = 30
 
 
 class _Console(Console):
+    def __init__(self, **options: Any) -> None:
+        """Initialize; a text is printed as it is: to rich `:100:` of a key or a path is an emoji."""
+        super().__init__(highlight=False, emoji=False, **options)
+
     def on_broken_pipe(self) -> None:
         """See `Console.on_broken_pipe`, whose exit code is that of differences."""
         raise _close_output()
 
 
-out = _Console(highlight=False, soft_wrap=True)
-err = _Console(stderr=True, highlight=False, soft_wrap=True)
+out = _Console(soft_wrap=True)
+err = _Console(stderr=True, soft_wrap=True)
 
 
 def emit(as_json: bool, row: Mapping[str, Any], line: Callable[[Any], str]) -> None:
@@ -69,7 +73,7 @@ def print_table(
         table.add_column(column, no_wrap=True, justify="right" if column in right else "left")
     for row in rows:
         table.add_row(*(escape(format_cell(value)) for value in row))
-    _Console(highlight=False, width=_WIDEST).print(table, crop=False)
+    _Console(width=_WIDEST).print(table, crop=False)
 
 
 def format_cell(value: Any) -> str:

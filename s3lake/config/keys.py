@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from s3lake.config.draft import SHARED, Draft
-from s3lake.config.overrides import accepts, names_of_model
+from s3lake.config.overrides import names_of_model
 from s3lake.config.report import Reference, Report, Setting, Value, by_key, variable
 from s3lake.sink import Config, Sink
 from s3lake.sink.model import models_in
@@ -213,8 +212,6 @@ def put_native(keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str
 
     `where` is the remedy if neither says where the records are.
     """
-    for sink in sinks:
-        keys.put(sink, [Key("bootstrap.servers", "kafka.bootstrap_servers")])
     for setting in keys.with_prefix(PREFIX):
         _put_native(setting, sinks, keys.report)
     for sink in sinks:
@@ -259,15 +256,7 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
         report.error(setting, f"{path!r} {message}")
         return
     for sink in sinks:
-        sink.put(steps, _parse_typed(value, names.annotation), setting)
-
-
-def _parse_typed(value: str, annotation: object) -> object:
-    if value == "null" and accepts(annotation, NoneType):
-        return None
-    if accepts(annotation, tuple):
-        return [part.strip() for part in value.split(",")] if value else []
-    return value
+        sink.put(steps, names.typed(value), setting)
 
 
 def read_variable(key: str, name: str, environment: Mapping[str, str]) -> Setting:

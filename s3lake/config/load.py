@@ -118,8 +118,8 @@ def _load_with_placeholders(location: str, dialect: str | None, variables: Mappi
 def _load(
     location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True
 ) -> LoadedConfig:
-    base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.read_texts(location, variables)
+    base = pathlib.Path(texts[0].name).parent
     drafts = [read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts]
     if len(drafts) == 1:
         return drafts[0].validate(variables)

@@ -124,6 +124,8 @@ class _Reader:
         if secret:
             self._report.secrets.add(text)
         value = text if node.is_quoted else parse_scalar(text)
+        if type(value) in (int, float) and any(is_secret(str(step)) for step in path[-1:]):
+            value = text  # a password of digits is not a number
         self._note(node, path, text, "null" if value is None else "", secret=secret, reference=reference)
         return value
 

@@ -6,15 +6,13 @@ the longest names first. An empty variable says nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from s3lake.config.report import Path, format_path
@@ -24,8 +22,6 @@ from s3lake.sink.model import models_in
 from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
-_INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 # The model as a tree of names
@@ -107,16 +103,16 @@ def names_of_model(annotation: Any, present: Any = None) -> Names:
         elif get_origin(option) is tuple:  # the positions of a list, and the one after its last
             for position, element in enumerate([*(present if isinstance(present, list) else ()), None]):
                 inside[position] = names_of_model(get_args(option)[0], element)
-    return Names(inside, partial(_parse_typed, annotation), added, annotation)
+    return Names(inside, partial(_parse_text, annotation), added, annotation)
 
 
-def _parse_typed(annotation: Any, text: str) -> Any:
-    """Return a text if the model wants one, a list of one for a list, else what Iggy makes of the text."""
-    for option in union_members(annotation):
-        if get_origin(option) is tuple:
-            return [_parse_typed(get_args(option)[0], item) for item in (_items(text) if _is_list(text) else [text])]
-    is_text = accepts(annotation, str, SecretStr, Literal) and not accepts(annotation, int, float, bool)
-    return text if is_text else parse_value(text)
+def _parse_text(annotation: Any, text: str) -> Any:
+    """Return a text as the model takes it: None or a list where it wants them; it makes numbers of texts itself."""
+    if text == "null" and accepts(annotation, NoneType):
+        return None
+    if accepts(annotation, tuple):
+        return split_list(text if is_list(text) else f"[{text}]")
+    return text
 
 
 def is_group(option: Any) -> bool:
@@ -156,25 +152,13 @@ def upper(name: str | int) -> str:
     return str(name).upper().replace("-", "_")
 
 
-def parse_value(text: str) -> Any:
-    """Return the value of a variable's text, by Iggy's rule.
-
-    `[a,b]` is a list, `true` and `false` are booleans, then whole numbers of 64 bits, then numbers, else text.
-    """
-    if _is_list(text):
-        return [parse_value(item) for item in _items(text)]
-    if text in ("true", "false"):
-        return text == "true"
-    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
-
-
-def _is_list(text: str) -> bool:
+def is_list(text: str) -> bool:
+    """True if a text is a list as variables write it, `[a,b]`."""
     return text.startswith("[") and text.endswith("]")
 
 
-def _items(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
+    """Return the items of `[a,b]`."""
     return [item.strip() for item in text[1:-1].split(",")] if text[1:-1].strip() else []
 
 

@@ -52,9 +52,12 @@ def read_texts(location: str, environment: Mapping[str, str]) -> tuple[Text, ...
     Raises:
         ConfigurationError: there is nothing to read.
     """
-    if location.lower().startswith(("http://", "https://")):
+    if _is_address(location):
         return (fetch(location, read_options(environment)),)
-    files = list_files(location)
+    try:
+        files = list_files(location)
+    except OSError as error:
+        raise ConfigurationError(f"{location}: cannot be read: {error.strerror}") from None
     if not files:
         raise ConfigurationError(
             f"{Path(location)}: there is no file in this directory; give a file, or a directory with some"
@@ -62,8 +65,17 @@ def read_texts(location: str, environment: Mapping[str, str]) -> tuple[Text, ...
     return tuple(map(_read, files))
 
 
+def _is_address(location: str) -> bool:
+    return location.lower().startswith(("http://", "https://"))
+
+
 def list_files(location: str) -> list[Path]:
-    """Return the file at `location`, which may be missing, or the files of the directory there, by name."""
+    """Return the file at `location`, which may be missing, or the files of the directory there, by name.
+
+    An address has none: with its query it may even be too long for the name of a file.
+    """
+    if _is_address(location):
+        return []
     path = Path(location)
     if not path.is_dir():
         return [path]

@@ -239,8 +239,8 @@ class Variables:
     def _read(self, path: str | Path) -> str:
         try:
             return (self.base / path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "its name is not a path, or it is not UTF-8"
             raise UnresolvedReferenceError(f"file {path} cannot be read: {why}") from None
 
     def _of_secret(self, reference: str, server: SecretsManager) -> str:

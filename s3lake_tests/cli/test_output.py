@@ -9,6 +9,12 @@ from s3lake.cli import output
 from s3lake.cli.output import Progress
 
 
+def test_a_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_text(False, "${file:a:b} [b] 12:100:00")
+    output.print_table(("key",), [["12:100:00"]])
+    assert capsys.readouterr().out.split("\n")[::2] == ["${file:a:b} [b] 12:100:00", "12:100:00"]
+
+
 def test_progress_is_a_line_for_the_begin_and_the_end_of_quick_work(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
         progress = Progress("land orders: offsets", quiet=quiet)

@@ -48,9 +48,13 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
     }
 
 
-def test_a_connector_overrides_the_consumer_of_its_worker() -> None:
-    loaded = given({"consumer.override.fetch.max.bytes": "2", "consumer.fetch.max.bytes": "1"})
-    assert loaded.config.kafka.properties == {"fetch.max.bytes": "2"}
+def test_a_connector_overrides_the_consumer_of_its_worker_and_what_has_no_prefix() -> None:
+    options = {"consumer.override.sasl.mechanism": "C", "sasl.mechanism": "B", "consumer.sasl.mechanism": "A"}
+    for key, mechanism in zip(list(options), "CBA", strict=True):
+        assert given(options).config.kafka.properties == {"sasl.mechanism": mechanism}
+        del options[key]
+    assert given({"consumer.override.bootstrap.servers": "other:1"}).config.kafka.bootstrap_servers == "other:1"
+    assert given({"consumer.bootstrap.servers": "other:1"}).config.kafka.bootstrap_servers == "kafka:9092"
 
 
 def errors(**keys: str) -> Any:
@@ -116,11 +120,6 @@ def test_the_environment_says_what_the_file_does_not() -> None:
     with pytest.raises(ConfigurationError) as refused:
         given({"s3lake.start": None}, S3LAKE_START="today")
     assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is not an hour")
-
-
-@pytest.mark.parametrize("key", ["s3lake.kafka.bootstrap.servers", "consumer.override.bootstrap.servers"])
-def test_servers_have_several_names(key: str) -> None:
-    assert given({"bootstrap.servers": None, key: "other:9092"}).config.kafka.bootstrap_servers == "other:9092"
 
 
 # Converters

@@ -98,6 +98,11 @@ def test_a_variable_is_replaced_by_its_value(line: str, variables: dict[str, str
     assert bases.values(bases.native(f"{GOOD}    {line}\n", variables), path) == {path: value}
 
 
+def test_a_secret_of_digits_is_text() -> None:
+    text = GOOD + "    forwards: [{to: stdout, options: {a: 01, token: 01}}]\n"
+    assert bases.native(text).config.sinks[0].forwards[0].options == {"a": 1, "token": "01"}
+
+
 # Messages: broken/native.txt has one for each mistake
 
 
@@ -209,6 +214,7 @@ def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
         KAFKA + "s3: {credentials: *hunter2}\n" + SINK,
         KAFKA + "s3: {credentials: !hunter2 x}\n" + SINK,
         KAFKA + "s3: {endpoint_url: 'https://me:hunter2@s3'}\n" + SINK,
+        "kafka: {bootstrap_servers: 'me:hunter2@s3:9092'}\n" + SINK,
         "kafka: {bootstrap_servers: a:1, properties: {sasl.password: [hunter2], group.id: hunter2}}\n" + SINK,
         "kafka: {bootstrap_servers: a:1, properties: {sasl.password: hunter2, sasl.password: hunter2}}\n" + SINK,
         GOOD + "    secret: hunter2\n",

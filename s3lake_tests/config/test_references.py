@@ -67,6 +67,11 @@ def error_of(value: str, secret: str = "{}") -> str:
             "${secrets:a:b}: secret a is not a JSON object, so it has no field 'b'; write ${secrets:a}",
         ),
         ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
+        (
+            r"${file:\u0000:b}",
+            "",
+            r"${file:\x00:b}: file \x00 cannot be read: its name is not a path, or it is not UTF-8",
+        ),
         ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
         (
             "${azure:a:b}",

@@ -5,8 +5,10 @@ import socket
 
 import pytest
 
+from s3lake.config.load import load_configuration
 from s3lake.config.source import PREFIX, Text, read_options, read_texts, with_dotenv
 from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
 from s3lake_tests.kit.http import Response, as_json, serve_script
 
 
@@ -34,6 +36,14 @@ def test_hidden_files_and_directories_inside_are_left_out_so_a_mounted_config_ma
 def test_a_directory_without_files_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no file in this directory"):
         read_texts(str(tmp_path), {})
+
+
+def test_a_name_that_is_too_long_is_refused_and_the_query_of_an_address_may_be_long(tmp_path):
+    with pytest.raises(ConfigurationError, match="cannot be read: File name too long"):
+        read_texts(str(tmp_path / ("a" * 300)), {})
+    with serve_script(Response(body=(bases.KAFKA + bases.SINK).encode())) as server:
+        location = f"{server.url}/c?X-Amz-Signature={'a' * 5000}"
+        assert load_configuration(location, environment={}).config.sinks[0].name == "events"
 
 
 def test_a_missing_file_is_refused(tmp_path):

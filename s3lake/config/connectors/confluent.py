@@ -134,7 +134,7 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     sink.put("format.type", form)
     sink.put("format.codec", codecs[form.value])
     level = keys.integer("s3.compression.level", -1, -1, 9)
-    if level.value != -1:
+    if level.value != -1 and codecs[form.value] is lines:
         sink.put("format.level", level)
     decimals = keys.choice("json.decimal.format", same("BASE64", "NUMERIC"), "NUMERIC")
     if form.value == "json" and decimals.value == "BASE64":

@@ -26,7 +26,7 @@ _NO_EFFECT = {
     "plugin.path": "s3lake has no plugins",
     "group.id": "offsets are in the index; no consumer group is used",
 }
-_CLIENT = ("security.protocol", "client.id", "client.rack", "client.dns.lookup")
+_CLIENT = ("bootstrap.servers", "security.protocol", "client.id", "client.rack", "client.dns.lookup")
 """Properties of Kafka's clients that a file may have without a prefix, next to all of `sasl.` and `ssl.`."""
 _QUEUE = "errors.deadletterqueue."
 _OFFSETS, _GROUP = "offsets are in the index; no consumer group is used", "no consumer group is used"
@@ -88,7 +88,7 @@ def finish(
 ) -> ConfigDraft:
     """Put what the file says after `s3lake.`, and report keys that are not read. Return the connector's draft."""
     keys.no_effect({**_NO_EFFECT, **no_effect})
-    put_native(keys, sinks or [Draft()], environment)
+    put_native(keys, sinks, environment)
     keys.report_unused(sinks)
     connector = Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
     return join_drafts(sinks, keys.report, connector)
@@ -135,8 +135,10 @@ def put_framework(keys: Keys, sink: Draft) -> None:
 def _put_clients(keys: Keys, sink: Draft) -> None:
     """Put the address of Kafka and the properties of its clients; a sink connector begins where the log begins."""
     sink.put("from", "earliest")
-    # What the connector overrides comes last, over what its worker has.
-    for setting in sorted(keys.with_prefix("consumer."), key=lambda setting: "consumer.override." in setting.key):
+    plain = [*filter(None, map(keys.get, _CLIENT)), *keys.with_prefix("sasl."), *keys.with_prefix("ssl.")]
+    overrides, of_worker = keys.with_prefix("consumer.override."), keys.with_prefix("consumer.")
+    # The last one counts: what the connector overrides, then what it has without a prefix, then what its worker has.
+    for setting in (*(setting for setting in of_worker if setting not in overrides), *plain, *overrides):
         option = setting.key.removeprefix("consumer.").removeprefix("override.")
         if option == "bootstrap.servers":
             sink.put("kafka.bootstrap_servers", setting.value, setting)
@@ -156,9 +158,6 @@ def _put_clients(keys: Keys, sink: Draft) -> None:
             sink.put(("kafka", "properties", option), setting.value, setting)
     for setting in (*keys.with_prefix("producer."), *keys.with_prefix("admin.")):
         keys.report.no_effect(setting, "only dead letters are written to Kafka, acknowledged by all replicas")
-    for plain in (*map(keys.get, _CLIENT), *keys.with_prefix("sasl."), *keys.with_prefix("ssl.")):
-        if plain is not None:
-            sink.put(("kafka", "properties", plain.key), plain.value, plain)
 
 
 def _put_errors(keys: Keys, sink: Draft) -> None:

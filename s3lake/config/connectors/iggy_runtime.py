@@ -15,7 +15,7 @@ from typing import Any
 from s3lake.config import source
 from s3lake.config.draft import Draft, value_at
 from s3lake.config.keys import Key, Keys
-from s3lake.config.overrides import Names, match, parse_value, set_path, variable_names
+from s3lake.config.overrides import Names, is_list, match, set_path, split_list, variable_names
 from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax import toml
 from s3lake.config.syntax.toml import File
@@ -239,6 +239,10 @@ def _names_of(value: Any, titles: _Titles) -> Names:
         for title in {*titles, *value} - {"transforms"}:
             group: Any = ([] if title == "streams" else {}) if title in (*_GROUPS, *_RUNTIME) else None
             inside[title] = _names_of(value.get(title, group), titles.get(title, {}))
-    added = Names({}, parse_value) if isinstance(value, dict) and not titles else None
-    # A text where the file has one: a password of digits is not a number.
-    return Names(inside, str if isinstance(value, str) else parse_value, added)
+    added = Names({}, _parse_text) if isinstance(value, dict) and not titles else None
+    return Names(inside, _parse_text, added)
+
+
+def _parse_text(text: str) -> Any:
+    """Return a list, or the text: a password of digits is not a number."""
+    return split_list(text) if is_list(text) else text

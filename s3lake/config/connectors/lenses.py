@@ -102,7 +102,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _put_policy(keys, each)
     _put_padding(keys, each)
     sinks = _read_sinks(keys, each, name, topics)
-    for sink in sinks or [Draft()]:  # keys are known even if no statement can be read
+    for sink in sinks:
         _put_codec(keys, sink)
         _put_compatibility(keys, sink)
     keys.get(f"{_P}disable.flush.count")
@@ -177,14 +177,15 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
 
 
 def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) -> list[Draft]:
+    """Return a sink for each statement; without one `each`, so that all other keys are checked too."""
     query = keys.require(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
-        return []
+        return [each]
     try:
         statements = kcql.parse(query.value)
     except KcqlError as error:
         keys.report.error(query.setting.at(error.offset), str(error))
-        return []
+        return [each]
     if not statements:
         keys.error(query.setting, "holds no statement; write INSERT INTO bucket:prefix SELECT * FROM topic")
     topics_read = _read_topics(statements, topics, query.setting, keys.report)
@@ -201,7 +202,7 @@ def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topic
             sink.put("topics", list(names), topics.names.setting or query.setting)
         _put_statement(sink, statement, query.setting, keys, alone=len(statements) == 1)
         sinks.append(sink)
-    return sinks
+    return sinks or [each]
 
 
 def _names(name: str, statements: Sequence[Statement]) -> list[str]:
