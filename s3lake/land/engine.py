@@ -20,7 +20,7 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError, RecordError
 from s3lake.land import binding
 from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement, type_name
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
@@ -39,9 +39,6 @@ _MOST_FAILING = 100
 _MOST_SHAPES = 200
 _REFUSED = "Set errors.tolerance: all to land such records as dead letters"
 _FORBIDDEN = "Write evolve there to take it in, drop to leave it out, or dead_letter to set its record aside"
-
-Failing = dict[int, dict[int, str]]
-"""Topic-partition -> offset -> why SQL fails on this record."""
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Turns records into the rows that a task returns."""
@@ -203,7 +200,7 @@ class SqlJob:
                 records = self._find_failing(tabulate)
                 if not records:
                     raise
-                tabulate = replace(tabulate, excluded=_merge_failing(tabulate.excluded, records))
+                tabulate = replace(tabulate, excluded={**tabulate.excluded, **records})
 
     @contextmanager
     def _open_projection(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
@@ -244,14 +241,14 @@ class SqlJob:
         conversion = binding.conversion(landed, self.request.topic, keyed=work.keys.needs("key"))
         return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 
-    def _find_failing(self, tabulate: Tabulate) -> Failing:
+    def _find_failing(self, tabulate: Tabulate) -> Excluded:
         """Find the records on which SQL fails. Raises for the first one if the sink tolerates no errors."""
-        sink, topic, records = self.request.sink, self.request.topic, Failing()
+        sink, topic, records = self.request.sink, self.request.topic, dict[tuple[int, int], str]()
         for partition, offset, reason in find_failing(self.request.reads, partial(self._fails, tabulate)):
             if not self.request.work.tolerant:
                 raise refusal_error(sink, topic, Refused(partition, offset, "sql", reason))
-            records.setdefault(partition, {})[offset] = reason
-            if sum(map(len, records.values())) > _MOST_FAILING:
+            records[partition, offset] = reason
+            if len(records) > _MOST_FAILING:
                 raise RecordError(
                     f"sink {sink.name}: SQL fails on more than {_MOST_FAILING} records of a micro-batch of topic "
                     f"{topic!r}, last on partition {partition}, offset {offset}: {reason}. Use functions that "
@@ -287,13 +284,6 @@ def _quietly(spark: SparkSession) -> Iterator[None]:
         logger.setLevel(level)
         if context is not None:
             context.setLogLevel("ERROR")
-
-
-def _merge_failing(first: Mapping[int, Mapping[int, str]], second: Failing) -> Failing:
-    return {
-        partition: {**first.get(partition, {}), **second.get(partition, {})}
-        for partition in first.keys() | second.keys()
-    }
 
 
 def _first_line(error: Exception) -> Any:

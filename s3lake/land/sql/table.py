@@ -34,8 +34,8 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 RAW: dict[str, Any] = {"key": pa.binary(), "headers": HEADERS}
 KEY: Path = ("_key",)
 
-Excluded = Mapping[int, Mapping[int, str]]
-"""Topic-partition -> offset -> the reason why SQL fails on this record."""
+Excluded = Mapping[tuple[int, int], str]
+"""The reason why SQL fails on a record, by its topic-partition and offset."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,10 @@ class Tabulate:
     ) -> pa.RecordBatch:
         values, total = batch.column("value"), original.num_rows
         key = batch.column("key") if "key" in batch.schema.names else pa.nulls(total, pa.binary())
-        excluded = self.excluded.get(original.column("partition")[0].as_py(), {})
-        offsets = original.column("offset").to_pylist() if excluded else []
-        refused = {row: excluded[offset] for row, offset in enumerate(offsets) if offset in excluded} | refused
+        if self.excluded:
+            places = zip(original.column("partition").to_pylist(), original.column("offset").to_pylist(), strict=True)
+            rows = {row: self.excluded[place] for row, place in enumerate(places) if place in self.excluded}
+            refused = rows | refused
         checks = {"json": gate.check_json, "string": gate.check_utf8}
         for column, converter in ((values, self.value), (key, self.key)):
             if converter in checks:
