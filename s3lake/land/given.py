@@ -65,17 +65,14 @@ class GivenEngine:
     refusals: list[Refusal] = field(default_factory=list)
 
     def run_tasks(self, request: ReadRequest) -> list[Outcome]:
-        """See `Engine.run_tasks`."""
         return self._run(request.work, self.read(request.reads))
 
     def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        """See `Engine.read_rows`."""
         records = chain.from_iterable(self.read(reads).values())
         table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
         return self.session().createDataFrame(table)
 
     def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """See `Engine.run_on_rows`."""
         return self._run(work, _by_partition(frame.toArrow()))
 
     def _run(self, work: Work, parts: Batches) -> list[Outcome]:

@@ -50,8 +50,6 @@ class Job:
         """Stage the records of `reads` as one commit, with columns that fit all of them.
 
         Args:
-            work: what a task does.
-            reads: what to read, per topic-partition.
             recorded: the columns that are recorded; None for a sink's first micro-batch.
             record: unites what tasks saw with what is recorded, and returns the result.
             check: raises if what the tasks staged may not be committed.

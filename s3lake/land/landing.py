@@ -43,11 +43,7 @@ def land(target: TopicSink, requested: Sequence[str], observer: Observer | None 
     """Land what Kafka has now of the hours `requested`, in order; hours that are complete cost two requests.
 
     Records that come from now on wait for another run: else it would follow an open hour in ever smaller files.
-
-    Args:
-        target: the sink and topic.
-        requested: the hours.
-        observer: gets what is planned, committed and done; None for the log.
+    `observer` gets what is planned, committed and done; None for the log.
 
     Raises:
         ConfigurationError: there is no such topic, and never was one; the sink does not wait for it.

@@ -116,15 +116,7 @@ class Measured:
 
 
 def read_progress(target: TopicSink, limit: int = TILES) -> Progress:
-    """Read how far a topic is.
-
-    Args:
-        target: the sink and topic.
-        limit: tiles to read, the newest first.
-
-    Raises:
-        S3LakeError: the store did not answer, or refused.
-    """
+    """Read how far a topic is, from its `limit` newest tiles. Raise S3LakeError if the store does not answer."""
     now_ms, grace_ms = target.clock(), int(target.sink.close_grace * 1000)
     last_over = hours.shift(hours.key_of_ms(now_ms - grace_ms), -1)
     stored, start = target.index.head(), target.sink.start
@@ -151,11 +143,7 @@ def _count_hours(first: str, last: str) -> int:
 
 
 def read_waiting(target: TopicSink, progress: Progress) -> Lag:
-    """Read what Kafka has beyond what is landed.
-
-    Raises:
-        S3LakeError: the brokers did not answer, or refused, or the topic was deleted.
-    """
+    """Read what Kafka has beyond what is landed. Raise S3LakeError if it does not answer, or the topic was deleted."""
     sink = target.sink
     begin_ms = 0 if sink.from_ == "earliest" else hours.start_ms(sink.start)
     waiting = target.offsets.lag(target.topic, progress.reached, begin_ms=begin_ms, now_ms=target.clock())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from s3lake import hours
 from s3lake.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
-from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
 from s3lake.commit.recovery import abort
@@ -31,10 +31,6 @@ from s3lake.store.trial import ensure_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from s3lake.sink import Sink
-
-_UNLIMITED = 2**31
 
 
 def record_batches(value: object) -> pa.RecordBatchReader:
@@ -79,7 +75,10 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
     create_hour(index, hour)
 
     def write(attempt: Attempt, files: list[File]) -> Staged:
-        recorded = _record(index, sink, hour, attempt.commit, columns) if form == "columns" else {}
+        recorded: Columns = {}
+        if form == "columns":
+            seen = [Grown(0, 0, to_document(columns))]
+            recorded = from_document(outcomes.record(index, sink.max_columns, hour, attempt.commit, seen).columns)
         stage = RowStage(
             name=name,
             stores=target.stores,
@@ -95,7 +94,14 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
             stamp_ms=hours.start_ms(hour),
         )
         files += stage.stage(reader) if reader is not None else _stage_in_spark(target, stage, frame)
-        return _as_commit(sink, form, files, recorded)
+        rows = sum(file.records for file in files)
+        return Staged(
+            files=(),
+            reads={0: Read(0, 1, read=rows, landed=rows)},
+            form=binding.form_of(sink),
+            nulls=sink.nulls,
+            columns=to_document(recorded) if form == "columns" else None,
+        )
 
     done = replace_commits(target, hour, None, PUT, write)
     assert done is not None
@@ -165,7 +171,7 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
         raise ConfigurationError(f"{name}: the table has no column with a type: null is not a type of files")
     stored = index.columns()
     before = stored[0] if stored else Recorded({})
-    grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], _UNLIMITED)
+    grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], sys.maxsize)
     columns = from_document(grown.columns)
     rule = binding.conversion(sink, target.topic).table or FORMATS[sink.format.type].rule
     reason = explain_unsupported(columns, rule) or check_column_limit(
@@ -183,11 +189,6 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
                 "cast it, or give the table another name"
             ) from None
     return own
-
-
-def _record(index: TopicIndex, sink: Sink, hour: str, commit: str, own: Columns) -> Columns:
-    recorded = outcomes.record(index, sink.max_columns, hour, commit, [Grown(0, 0, to_document(own))])
-    return from_document(recorded.columns)
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
@@ -214,14 +215,3 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
             )
         )
     return files
-
-
-def _as_commit(sink: Sink, form: Form, files: list[File], columns: Columns) -> Staged:
-    rows = sum(file.records for file in files)
-    return Staged(
-        files=(),
-        reads={0: Read(0, 1, read=rows, landed=rows)},
-        form=binding.form_of(sink),
-        nulls=sink.nulls,
-        columns=to_document(columns) if form == "columns" else None,
-    )

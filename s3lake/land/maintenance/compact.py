@@ -45,26 +45,19 @@ class CompactOptions:
     Attributes:
         size: bytes of a new file, about; larger files stay.
         count: records of a new file at most.
-        spared: the share of the files that has to go: joining few large ones costs what landing them did.
-        fewest: commits that are worth a look.
-        reason: see `Manifest`.
-        is_compared: compare each new file with its sources before it becomes visible: Kafka may have neither any more.
-        large_at_once: see `stage_files`.
+        is_merge: True at the end of a landing. Half of the files have to go: joining few large ones costs what landing
+            them did. New files are not compared with their sources: Kafka was just read.
     """
 
     size: int = SIZE
     count: int = 2**63 - 1
-    spared: float = 0
-    fewest: int = 1
-    reason: str = REASON
-    is_compared: bool = True
-    large_at_once: int = 2
+    is_merge: bool = False
 
     @classmethod
     def at_hour_end(cls, sink: Sink) -> CompactOptions:
         """Return the options of a landing that finds an hour complete in several commits."""
         rule = binding.file_rule(sink)
-        return cls(rule.size, rule.count, 0.5, 2, MERGE, is_compared=False, large_at_once=1)
+        return cls(rule.size, rule.count, is_merge=True)
 
 
 class Merge(NamedTuple):
@@ -100,12 +93,6 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
 
     Replaced objects that cannot be deleted yet stay, and the tile lists them.
 
-    Args:
-        target: the sink and topic.
-        hour: an hour that is complete.
-        manifests: of its commits.
-        options: which files become one.
-
     Raises:
         CannotChange: the hour stays as it is; the reason.
         S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
@@ -113,7 +100,7 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
     """
     for planned in plan_merges(target.sink, target.topic, manifests, options):
         write = partial(_join, target, planned, options)
-        done = replace_commits(target, hour, planned.manifests, options.reason, write, keeps_garbage=True)
+        done = replace_commits(target, hour, planned.manifests, MERGE, write, keeps_garbage=True)
         if done is not None:
             yield done
 
@@ -121,11 +108,11 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
 def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: Attempt, files: list[File]) -> Staged:
     sink, whole = target.sink, carry_over(planned.manifests)
     rule, keys = binding.file_rule(sink), binding.key_rule(sink.after_transforms, target.topic, attempt.suffix)
-    streams = (*rule.formats, LETTERS) if options.is_compared else ()
+    streams = () if options.is_merge else (*rule.formats, LETTERS)
     shapes = {stream: shape_of_stream(planned.manifests[-1], stream) for stream in streams}
     join = FileJoiner(target.store, attempt.commit, keys, rule, shapes)
     tasks = [(sum(source.bytes for source in sources), partial(join, sources)) for sources in planned.outputs]
-    stage_files(tasks, files, options.large_at_once)
+    stage_files(tasks, files, large_at_once=1 if options.is_merge else 2)
     if len(files) > MOST_FILES:
         raise CannotChange(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
     return whole
@@ -141,7 +128,7 @@ def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: 
         CannotChange: the hour stays as it is; the reason.
     """
     groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "form"))]
-    merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) >= options.fewest]
+    merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) > 1 or not options.is_merge]
     merges = [merge for merge in merges if _is_worth_it(merge.outputs, options)]
     blocker = find_blocker(sink, topic, manifests) if merges else ""
     if blocker:
@@ -151,7 +138,7 @@ def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: 
 
 def _is_worth_it(outputs: Sequence[Sequence[FileSet]], options: CompactOptions) -> bool:
     sources = sum(map(len, outputs))
-    return len(outputs) < sources and len(outputs) <= sources * (1 - options.spared)
+    return len(outputs) < sources and (not options.is_merge or len(outputs) <= sources / 2)
 
 
 def plan_outputs(manifests: Iterable[Manifest], options: CompactOptions) -> list[list[FileSet]]:

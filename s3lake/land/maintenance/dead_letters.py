@@ -41,12 +41,7 @@ class ReasonFilter:
 
 
 def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[DeadLetter]:
-    """The dead letters of a commit by topic-partition and offset, read as they are asked for.
-
-    Args:
-        store: the bucket.
-        manifest: the commit's.
-        only: a topic-partition; None for all.
+    """Yield the dead letters of a commit, or of `only` one topic-partition of it, by topic-partition and offset.
 
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.

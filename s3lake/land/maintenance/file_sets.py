@@ -101,9 +101,6 @@ def copy_file(
     """Stage a file of `manifest` as one of `commit`: byte by byte, or without some rows, counted from 0.
 
     Args:
-        target: the sink and topic.
-        manifest: the commit of the file.
-        file: the file.
         commit: the id of the new commit.
         key: of the new object; empty for `key_in_commit`.
         without: the rows that are left out; not all of them.
@@ -151,19 +148,7 @@ def stage_files(
 
 
 def _write_without(rows: Set[int], shape: Shape, body: BinaryIO, key: str, out: Out, disk: Disk) -> None:
-    """Write a file again without some rows.
-
-    Args:
-        rows: their numbers, counted from 0.
-        shape: of the file.
-        body: the object.
-        key: its name.
-        out: takes the bytes of the new file.
-        disk: where rows wait that memory has no room for.
-
-    Raises:
-        UnreadableError: it is not a file of its shape.
-    """
+    """Write a file of this shape again without some rows; `disk` takes what memory cannot hold."""
     if shape.format == "parquet":
         _write_parquet(rows, shape, body, out, disk)
     elif shape.format == "avro":

@@ -152,8 +152,6 @@ def replace_commits(
     fails, or changes nothing, what it has staged is dropped.
 
     Args:
-        target: the sink and topic.
-        hour: their hour.
         replaced: manifests of commits that follow each other; None for all of the hour.
         reason: see `Manifest`.
         write: makes the files of the new commit.

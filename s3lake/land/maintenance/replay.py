@@ -79,20 +79,10 @@ class ReplayResult:
         return ", ".join(parts)
 
 
-def replay(
-    target: TopicSink,
-    hour: str,
-    chosen: ReasonFilter,
-    *,
-    dry_run: bool = False,
-) -> Iterator[ReplayResult]:
+def replay(target: TopicSink, hour: str, chosen: ReasonFilter, *, dry_run: bool = False) -> Iterator[ReplayResult]:
     """Replay the chosen dead letters of an hour, commit by commit, each when the next is requested.
 
-    Args:
-        target: the sink and topic; its session is opened only for a sink with SQL.
-        hour: an hour; one without dead letters costs a request.
-        chosen: which of them.
-        dry_run: only return what would become of them, and write nothing.
+    With `dry_run` it only yields what would become of them, and writes nothing.
 
     Raises:
         ConfigurationError: they cannot be in one commit with what theirs has landed.

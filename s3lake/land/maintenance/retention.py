@@ -16,7 +16,7 @@ import msgspec
 
 from s3lake import hours as hourly
 from s3lake.commit.clean import DAY_MS, forget_replaced, names_below
-from s3lake.commit.documents import File, Manifest, Read, files_of
+from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
@@ -29,10 +29,7 @@ REASON = "retention"
 def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = None) -> Iterator[HourChange]:
     """Yield the hours that are too old, and with `yes` delete their objects, and the manifests that name these.
 
-    Args:
-        target: the sink and topic.
-        yes: do it.
-        older_than_s: how long hours are kept after their end; None for what the sink says.
+    `older_than_s` is how long hours are kept after their end; None for what the sink says.
 
     Raises:
         ConfigurationError: neither says it.
@@ -84,7 +81,11 @@ def plan_expire(target: TopicSink, hour: str) -> Plan | None:
 def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attempt, __: list[File]) -> Staged:
     _require_visible(target, manifests)
     whole = carry_over(manifests)
-    return replace(whole, reads={number: _erase(read) for number, read in whole.reads.items()}, letters=())
+    reads = {
+        number: msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
+        for number, read in whole.reads.items()
+    }
+    return replace(whole, reads=reads, letters=())
 
 
 def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
@@ -99,7 +100,3 @@ def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
                 f"s3://{store.bucket}/{file.key} was committed within a day, and the store does not show it: the hour "
                 "stays for now. Run again"
             )
-
-
-def _erase(read: Read) -> Read:
-    return msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)

@@ -24,9 +24,8 @@ Form = Literal["columns", "json", "value"]
 """What a row is in a file: columns, a line of JSON, or its only cell."""
 
 _json = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
-_INTEGERS = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.uint8(): pa.int32(), pa.uint16(): pa.int32()}
 _OTHERS = {
-    **_INTEGERS,
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.uint8(), pa.uint16()), pa.int32()),
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.int64(),
     pa.float16(): pa.float32(),
@@ -38,13 +37,7 @@ _OTHERS = {
     pa.time32("s"): pa.time32("ms"),
     pa.time64("ns"): pa.time64("us"),
 }
-_SAME = {
-    *_OTHERS.values(),
-    pa.bool_(),
-    pa.float64(),
-    pa.null(),
-    pa.uuid(),
-}
+_SAME = {*_OTHERS.values(), pa.bool_(), pa.float64(), pa.null(), pa.uuid()}
 _DECIMAL_DIGITS = 38
 
 
