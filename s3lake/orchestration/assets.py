@@ -75,7 +75,7 @@ def define_assets(catalog: Catalog, sink: Sink, body: AssetBody) -> SinkAssets:
 
 
 def _define_asset(catalog: Catalog, sink: Sink, topic: str, body: AssetBody) -> dg.AssetsDefinition:
-    key, spec = catalog.io_manager_key(sink), catalog.landed_spec(sink, topic)
+    key, spec = catalog.io_manager_key(sink), catalog.specs(sink, topic).landed
     name = spec.key.to_python_identifier()
 
     @functools.wraps(body)  # Dagster sees its parameters

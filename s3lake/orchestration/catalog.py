@@ -23,7 +23,7 @@ class Route(NamedTuple):
     topic: str
 
 
-class _Specs(NamedTuple):
+class Specs(NamedTuple):
     """The assets of a route: of landed hours, of sealed hours, of dead letters."""
 
     landed: dg.AssetSpec
@@ -65,7 +65,7 @@ class Catalog:
         self._translator = translator or SinkTranslator()
         self._prefix_path = [self._translator.prefix] if self._translator.prefix else []
         self.own_resources = {name: own for name, own in (resources or {}).items() if own is not None}
-        self._specs: dict[tuple[str, str], _Specs] = {}
+        self._specs: dict[tuple[str, str], Specs] = {}
         self._topic_specs: dict[str, dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, Route] = {}
         self.resource_keys = self._find_resource_keys()
@@ -84,17 +84,18 @@ class Catalog:
         """Return the sink and topic of an asset: of landed hours, sealed hours or dead letters."""
         return self._routes.get(key)
 
-    def landed_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """Return the asset of what `sink` lands of `topic`."""
-        return self._find_specs(sink, topic).landed
-
-    def sealed_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """Return the asset of its sealed hours."""
-        return self._find_specs(sink, topic).sealed
-
-    def dead_letters_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """Return the asset of its dead letters."""
-        return self._find_specs(sink, topic).dead_letters
+    def specs(self, sink: Sink, topic: str) -> Specs:
+        """Return the assets of a topic of a sink, also of one that is not among `topics`."""
+        specs = self._specs.get((sink.name, topic))
+        if specs is None:
+            landed = self._translator.get_asset_spec(sink, topic)
+            _refuse_other_than_hours(landed, sink)
+            sealed = self._translator.get_sealed_spec(sink, topic, landed)
+            sealed = sealed.merge_attributes(tags={names.SEALED: "true"})
+            dead_letters = self._translator.get_dead_letters_spec(sink, topic, landed)
+            specs = Specs(landed, sealed.with_io_manager_key(self.io_manager_key(sink)), dead_letters)
+            self._specs[sink.name, topic] = specs
+        return specs
 
     def topic_spec(self, topic: str) -> dg.AssetSpec:
         """Return the external asset of a topic."""
@@ -104,7 +105,7 @@ class Catalog:
 
     def key(self, sink: Sink, topic: str) -> dg.AssetKey:
         """Return the key of the asset of what `sink` lands of `topic`."""
-        return self.landed_spec(sink, topic).key
+        return self.specs(sink, topic).landed.key
 
     def other_key(self, *path: str) -> dg.AssetKey:
         """Return the key of an asset that no translator names, under the prefix."""
@@ -112,7 +113,7 @@ class Catalog:
 
     def within(self, sink: Sink, topic: str, requested: Iterable[str]) -> set[str]:
         """Return the hours that are not after the asset's last one: its partitions may have an end."""
-        partitions = self.landed_spec(sink, topic).partitions_def
+        partitions = self.specs(sink, topic).landed.partitions_def
         if partitions is None or partitions == hourly(sink):
             return set(requested)
         last = partitions.get_last_partition_key() or ""
@@ -142,21 +143,9 @@ class Catalog:
         """Return the key of the IO manager of a sink."""
         return self.own_name(sink.name, "io_manager")
 
-    def _find_specs(self, sink: Sink, topic: str) -> _Specs:
-        specs = self._specs.get((sink.name, topic))
-        if specs is None:
-            landed = self._translator.get_asset_spec(sink, topic)
-            _refuse_other_than_hours(landed, sink)
-            sealed = self._translator.get_sealed_spec(sink, topic, landed)
-            sealed = sealed.merge_attributes(tags={names.SEALED: "true"})
-            dead_letters = self._translator.get_dead_letters_spec(sink, topic, landed)
-            specs = _Specs(landed, sealed.with_io_manager_key(self.io_manager_key(sink)), dead_letters)
-            self._specs[sink.name, topic] = specs
-        return specs
-
     def _add_keys(self, route: Route) -> None:
         """Remember the route of its assets' keys. Raise ConfigurationError if another route has one of them."""
-        landed, sealed, dead_letters = self._find_specs(*route)
+        landed, sealed, dead_letters = self.specs(*route)
         for spec in (landed, sealed, *([dead_letters] if route.sink.errors.tolerance == "all" else [])):
             other = self._routes.setdefault(spec.key, route)
             if (other.sink.name, other.topic) != (route.sink.name, route.topic):

@@ -55,7 +55,7 @@ def automation_sensor(
 
 def counts_by_type(catalog: Catalog, sink: Sink, topic: str) -> dg.AssetsDefinition:
     """Define the example asset that counts, with Spark, the records of each `type` in each sealed hour."""
-    sealed = catalog.sealed_spec(sink, topic)
+    sealed = catalog.specs(sink, topic).sealed
 
     @dg.asset(
         key=catalog.other_key("example", sink.name, f"{topic}_by_type"),
@@ -147,7 +147,7 @@ def forward(
 def _define_forward(
     catalog: Catalog, sink: Sink, topic: str, destination: Destination, name: str
 ) -> dg.AssetsDefinition:
-    sealed = catalog.sealed_spec(sink, topic)
+    sealed = catalog.specs(sink, topic).sealed
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         from s3lake.forwarding.hour import Hour, forward_hour

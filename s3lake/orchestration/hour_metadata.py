@@ -64,7 +64,7 @@ def hour_events(
     )
     dead_letters = dead_letters_metadata(landed, target)
     if dead_letters is not None:
-        key = catalog.dead_letters_spec(sink, topic).key
+        key = catalog.specs(sink, topic).dead_letters.key
         yield dg.AssetMaterialization(key, partition=tile.hour, metadata=dead_letters)
 
 

@@ -40,7 +40,7 @@ def seal_events(
 ) -> list[dg.AssetMaterialization]:
     """Return the events of the hours that are sealed, and were not announced with their present content."""
     tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
-    key = catalog.sealed_spec(target.sink, target.topic).key
+    key = catalog.specs(target.sink, target.topic).sealed.key
     before = announced_contents(instance, key, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
     markers = [_write_marker(target, tile) for tile in new]  # before the event: who follows it finds the marker
@@ -87,7 +87,7 @@ def unannounced_hours(
     chosen = sorted({*waiting, *again})
     if not chosen:
         return []
-    contents = announced_contents(instance, catalog.sealed_spec(target.sink, target.topic).key, chosen)
+    contents = announced_contents(instance, catalog.specs(target.sink, target.topic).sealed.key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
     left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
     memory.announced = hours.without(hours.merge_ranges([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))

@@ -27,7 +27,7 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     description = (
         f"Passes when the hour is sealed, by {format_duration(sink.sealed.within)} after its end at the latest."
     )
-    sealed = [catalog.sealed_spec(sink, topic) for topic in catalog.topics[sink.name]]
+    sealed = [catalog.specs(sink, topic).sealed for topic in catalog.topics[sink.name]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions
         specs = [
@@ -49,7 +49,7 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
 
 def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     """Define the sensor that evaluates the check of each hour once; its cursor is the last hour of all topics."""
-    keys = {topic: catalog.sealed_spec(sink, topic).key for topic in catalog.topics[sink.name]}
+    keys = {topic: catalog.specs(sink, topic).sealed.key for topic in catalog.topics[sink.name]}
     within = format_duration(sink.sealed.within)
 
     @dg.sensor(
