@@ -23,7 +23,7 @@ from s3lake.land.maintenance.kafka_records import Parts, records
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.objects import Shape
 from s3lake.objects.dead_letters import read_dead_letters
-from s3lake.source.kafka.properties import to_librdkafka
+from s3lake.source.kafka.properties import hide_secrets, to_librdkafka
 from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES
 
@@ -244,8 +244,8 @@ def restore(
         transaction: records of one.
 
     Raises:
-        ConfigurationError: the topic does not exist, it has too few topic-partitions, or hours were changed since a
-            restoration of them began.
+        ConfigurationError: the topic does not exist, it has too few topic-partitions, librdkafka refuses the properties,
+            or hours were changed since a restoration of them began.
         DataLossError: an object is gone, or is another one.
         KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
         FencedError: other writers changed the hours, again and again.
@@ -257,9 +257,13 @@ def restore(
     request = replace(request)
     planned, group = request.planned, request.group
     settings: dict[str, Any] = {**to_librdkafka(properties), "bootstrap.servers": bootstrap_servers}
-    consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
     try:
+        consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
         producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
+    except KafkaException as error:
+        reason = hide_secrets(error.args[0].str(), settings)
+        raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {reason}") from None
+    try:
         producer.init_transactions(_TIMEOUT_S)  # ends a transaction that another process has left open
         _require_topic(producer, request)
         done = _read_position(consumer, request)
@@ -277,8 +281,8 @@ def restore(
             advance(done)
     except KafkaException as error:
         raise KafkaUnavailableError(
-            f"restoring into topic {request.into}: {error.args[0]}. What is committed stays; the same command goes on "
-            "after it"
+            f"restoring into topic {request.into}: {hide_secrets(error.args[0].str(), settings)}. What is committed "
+            "stays; the same command goes on after it"
         ) from None
     finally:
         consumer.close()

@@ -111,6 +111,12 @@ def test_what_was_changed_since_it_began_is_refused_and_so_is_a_topic_that_does_
         restore(Restore(holding(world), [HOUR], lake.topic()), lake.kafka.bootstrap_servers, {})
 
 
+def test_properties_that_librdkafka_refuses_are_an_error_without_their_secrets() -> None:
+    properties = {"security.protocol": "ssl", "ssl.key.pem": "hunter2", "ssl.key.password": "routines"}
+    with pytest.raises(ConfigurationError, match=r"librdkafka refuses them: .*DECODER \*+::"):
+        restore(Restore(holding(landed()), [HOUR], "back"), "nowhere:1", properties)
+
+
 def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
     world = Parts()
     world.land(b'{"n":1}')
