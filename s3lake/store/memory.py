@@ -40,7 +40,9 @@ class MemoryStore:
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         stored = self.objects.get(key)
-        return Document(stored[0][slice(*span or (None,))], stored[1].etag, stored[1].metadata) if stored else None
+        if not stored or (span and span[0] >= len(stored[0])):
+            return None
+        return Document(stored[0][slice(*span or (None,))], stored[1].etag, stored[1].metadata)
 
     def head(self, key: str) -> Head | None:
         stored = self.objects.get(key)

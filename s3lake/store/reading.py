@@ -14,7 +14,7 @@ def open_object(store: Store, key: str, size: int, commit: str, block_bytes: int
     """Open the object that `commit` wrote at `key`; two blocks of an upload's part are in memory at most.
 
     Reading raises:
-        DataLossError: the object is missing, or is of another commit.
+        DataLossError: the object is missing, is shorter, or is of another commit.
     """
     return io.BufferedReader(_Object(store, key, size, commit, block_bytes or PART_BYTES), _BUFFER_BYTES)
 
@@ -59,6 +59,6 @@ class _Object(io.RawIOBase):
         end = min(start + self._block_bytes, self._size)
         block = self._store.get(self._key, (start, end))
         if block is None or block.metadata.get(COMMIT) != self._commit or len(block.body) != end - start:
-            state = "is missing" if block is None else f"has {len(block.body)} bytes of {end - start} or is another's"
+            state = "is missing or shorter" if block is None else f"has {len(block.body)} bytes of {end - start} or is another's"
             raise DataLossError(f"s3://{self._store.bucket}/{self._key} of commit {self._commit} {state}")
         return block.body

@@ -77,7 +77,7 @@ class S3Store:
                 return Document(body.read(), answer["ETag"], _lower_names(answer["Metadata"]))
 
         try:
-            return self._request("GetObject", key, read, expected={404})
+            return self._request("GetObject", key, read, expected={404, 416})  # 416: the object ends before the span
         except ExpectedStatus:
             return None
 

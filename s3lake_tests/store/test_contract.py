@@ -111,6 +111,7 @@ class TestObjects:
         found = document(store, prefix + "a", span)
         assert (found.body, found.metadata[COMMIT]) == (expected, "mine")
         assert store.get(prefix + "b", span) is None
+        assert store.get(prefix + "a", (10, 12)) is None
 
     def test_a_missing_object_is_none(self, store: Store, prefix: str) -> None:
         assert store.get(prefix + "a") is None
