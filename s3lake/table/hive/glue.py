@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from s3lake.errors import StoreDeniedError
+from s3lake.errors import StoreDeniedError, TableConflictError
 from s3lake.schema.types import Primitive
 from s3lake.table.hive.directories import HiveTable
 from s3lake.table.hive.spelling import GLUE
 
+_OWNER = {"managed_by": "s3lake"}
+"""Parameter of the tables that `apply` may change."""
 _AT_ONCE = 100
 """Partitions of one request."""
 _INPUT, _OUTPUT = (
@@ -49,14 +51,22 @@ def format_documents(table: HiveTable, database: str) -> list[str]:
 
 
 def apply(glue: Any, table: HiveTable, database: str) -> int:
-    """Create or update database and table by a boto3 client of Glue. Return the number of partitions that it added."""
+    """Create or update database and table by a boto3 client of Glue. Return the number of partitions that it added.
+
+    Raises:
+        TableConflictError: the table is another program's, or has other objects.
+        StoreDeniedError: Glue refused partitions.
+    """
     unknown, exists = glue.exceptions.EntityNotFoundException, glue.exceptions.AlreadyExistsException
     with suppress(exists):
         glue.create_database(DatabaseInput={"Name": database})
     try:
-        glue.update_table(DatabaseName=database, TableInput=_describe_table(table))
+        existing = glue.get_table(DatabaseName=database, Name=table.name)["Table"]
     except unknown:
         glue.create_table(DatabaseName=database, TableInput=_describe_table(table))
+    else:
+        _require_own(existing, table, database)
+        glue.update_table(DatabaseName=database, TableInput=_describe_table(table))
     if table.projection is not None or not table.partitions:
         return 0
     pages = glue.get_paginator("get_partitions").paginate(DatabaseName=database, TableName=table.name)
@@ -75,8 +85,19 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
     return len(missing)
 
 
+def _require_own(existing: dict[str, Any], table: HiveTable, database: str) -> None:
+    location = str(existing.get("StorageDescriptor", {}).get("Location", ""))
+    # The common directory of a table without partitions becomes shorter when objects in other directories come.
+    is_same = location and (location.startswith(table.location) or table.location.startswith(location))
+    if not is_same or not _OWNER.items() <= existing.get("Parameters", {}).items():
+        raise TableConflictError(
+            f"table {database}.{table.name} exists, at {location or 'no location'}, and s3lake did not make it for "
+            f"{table.location}: give another --database, or delete the table in Glue if it is not needed"
+        )
+
+
 def _describe_table(table: HiveTable) -> dict[str, Any]:
-    parameters = {"EXTERNAL": "TRUE", "classification": table.form, **(table.projection or {})}
+    parameters = {**_OWNER, "EXTERNAL": "TRUE", "classification": table.form, **(table.projection or {})}
     if table.header:
         parameters["skip.header.line.count"] = "1"
     return {

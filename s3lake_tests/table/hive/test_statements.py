@@ -16,7 +16,7 @@ import sqlglot
 
 from s3lake.encode import FileFormat, csv
 from s3lake.encode.text import TextEncoder
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, TableConflictError
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.spark import jars
@@ -344,6 +344,18 @@ def test_glue_gets_new_columns_and_the_projection(client: Any) -> None:
     assert [column["Name"] for column in made["StorageDescriptor"]["Columns"]] == list(COLUMNS)
     assert made["Parameters"]["projection.date.range"] == "2026-11-20,NOW"
     assert client.get_partitions(DatabaseName="lake", TableName="orders")["Partitions"] == []
+
+
+@pytest.mark.parametrize("change", [{"Parameters": {}}, {"StorageDescriptor": {"Location": "s3://lake/other/"}}, {}])
+def test_glue_keeps_a_table_of_another_program_or_location(client: Any, change: dict[str, Any]) -> None:
+    glue.apply(client, table(TYPES), "lake")
+    sent = json.loads(ENGINES["glue"](table(TYPES), "lake")[0])["TableInput"]
+    client.update_table(DatabaseName="lake", TableInput={**sent, **change})
+    if change:
+        with pytest.raises(TableConflictError, match=r"lake.orders exists, at .*: give another --database"):
+            glue.apply(client, table(TYPES), "lake")
+    else:
+        assert glue.apply(client, table(TYPES), "lake") == 0
 
 
 def test_printed_documents_are_what_glue_gets(client: Any) -> None:
