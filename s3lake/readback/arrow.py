@@ -37,8 +37,9 @@ def open_dataset(
 ) -> Dataset:
     """Return the records that `sink` committed of `topic` in the hours `asked_hours` (None: all that the index has).
 
-    Of Parquet only footers are read before a scan, and then only the columns that are asked for. Other
-    formats are read here, all of them. `connection` is for Arrow's own file system, `selected` are columns (None: all).
+    Of Parquet only footers are read before a scan, and then only the columns that are asked for. Other formats, and
+    objects that Arrow's own file system cannot reach by `connection`, are read here, all of them. `selected` are columns
+    (None: all).
 
     Raises:
         ConfigurationError: a column is not there.
@@ -49,7 +50,7 @@ def open_dataset(
     store = stores(sink.bucket)
     committed = open_input(sink, topic, store, asked_hours, allow_incomplete=allow_incomplete)
     schema = _select(committed.schema, selected, sink)
-    if committed.form.format == "parquet":
+    if committed.form.format == "parquet" and _can_use_file_system(connection):
         stored = [one.with_type(_to_stored_type(one.type, committed.recorded.get(one.name))) for one in schema]
         schema = pa.schema(stored)
         form, bucket = ds.ParquetFileFormat(), _make_file_system(connection)
@@ -108,6 +109,13 @@ _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
     ("duckdb", "DuckDBPyRelation"): lambda dataset: import_module("duckdb").from_arrow(dataset),
     ("pandas", "DataFrame"): lambda dataset: dataset.to_table().to_pandas(),
 }
+
+
+def _can_use_file_system(connection: S3Connection) -> bool:
+    """Return whether Arrow's file system has every setting that these objects need."""
+    role_with_keys = connection.role_arn and connection.access_key_id
+    missing = connection.profile, connection.role_token_file, connection.role_endpoint_url, connection.customer_key
+    return not role_with_keys and not any(missing)
 
 
 def _make_file_system(connection: S3Connection) -> Any:

@@ -15,6 +15,8 @@ from s3lake import hours
 from s3lake.commit.documents import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
+from s3lake.readback.arrow import open_dataset
+from s3lake.store.connection import S3Connection
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
 
@@ -125,6 +127,13 @@ class TestAnInput:
         found = downstream(shelf, pandas.DataFrame).sort_values("id")
         assert found["id"].tolist() == [1, 2, 2**40]
         assert found["late"].isna().tolist() == [True, True, False]
+
+    @pytest.mark.parametrize("setting", ["profile", "role_token_file", "role_endpoint_url", "customer_key", "role_arn"])
+    def test_is_read_without_arrows_file_system_if_that_lacks_a_setting(self, shelf: Shelf, setting: str) -> None:
+        connection = S3Connection(access_key_id="x", secret_access_key="x", **{setting: "x"})
+        (sink,) = s3lake.load(shelf.configuration()).sinks
+        found = open_dataset(sink, "orders", lambda _: shelf.index.store, connection, [FIVE, SIX])
+        assert rows(found.to_table()) == ROWS
 
     def test_annotated_as_a_dict_is_one_an_hour(self, shelf: Shelf) -> None:
         found = downstream(shelf, dict[str, pa.Table])
