@@ -1,5 +1,6 @@
 """Commands that serve: Spark for many runs, and the demo."""
 
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +85,7 @@ def demo(
         from s3lake.demo import run, start
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers and directories go as after Ctrl-C
     as_json = request.as_json
     own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
     if own is not None and any(sink.forwards or sink.table or sink.converter.registry for sink in own.sinks):

@@ -58,6 +58,20 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert alive == []
 
 
+@pytest.mark.long
+def test_demo_that_is_terminated_leaves_no_directory(tmp_path: Path) -> None:
+    command = [Path(sys.executable).parent / "s3lake", "demo", "--records", "1000000000"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    deadline = time.monotonic() + 120
+    while not [*tmp_path.glob("s3lake-demo-*/s3lake.yaml")] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    demo.terminate()
+    _, errors = demo.communicate(timeout=60)
+    assert (demo.returncode, "Traceback" in errors) == (130, False), errors
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.slow("the demo with a configuration; the demo itself is always run")
 @pytest.mark.parametrize("name", ["lenses: rolling window", "iggy: readme"])
