@@ -52,6 +52,20 @@ class GroupConfig(dg.Config):
     )
 
 
+def _parse_group(config: GroupConfig, sink: Sink) -> dict[str, list[str]]:
+    hours_by_topic: dict[str, list[str]] = {}
+    for span, topics in config.hours.items():
+        first, _, last = span.partition("..")
+        requested = list(hours.span(first, last or first))
+        if not requested:
+            raise dg.Failure(f"hours: {span} ends before it begins; write {last}..{first}", allow_retries=False)
+        for topic in topics:
+            if not sink.reads(topic):
+                raise dg.Failure(f"hours: {span}: sink {sink.name} does not read topic {topic}", allow_retries=False)
+            hours_by_topic.setdefault(topic, []).extend(requested)
+    return hours_by_topic
+
+
 def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
     """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet.
 
@@ -66,11 +80,7 @@ def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
         required_resource_keys=catalog.own_resource_keys("s3", "spark"),
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
-        hours_by_topic: dict[str, list[str]] = {}
-        for span, topics in config.hours.items():
-            first, _, last = span.partition("..")
-            for topic in topics:
-                hours_by_topic.setdefault(topic, []).extend(hours.span(first, last or first))
+        hours_by_topic = _parse_group(config, sink)
         for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
