@@ -37,9 +37,9 @@ def open_dataset(
 ) -> Dataset:
     """Return the records that `sink` committed of `topic` in the hours `asked_hours` (None: all that the index has).
 
-    Of Parquet only footers are read before a scan, and then only the columns that are asked for. Other formats, and
-    objects that Arrow's own file system cannot reach by `connection`, are read here, all of them. `selected` are columns
-    (None: all).
+    Of Parquet only footers are read before a scan, and then only the columns that are asked for. Other formats are read
+    here, all of them, and so are objects that Arrow's own file system cannot reach by `connection`. `selected` are
+    columns (None: all).
 
     Raises:
         ConfigurationError: a column is not there.

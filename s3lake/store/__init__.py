@@ -56,7 +56,7 @@ class Store(Protocol):
     bucket: str
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        """Return the object, with `span` only these bytes of it. Return None if there is no such object, or no such byte."""
+        """Return the object, with `span` only these bytes of it. Return None if it is missing, or has none of them."""
         ...
 
     def head(self, key: str) -> Head | None:

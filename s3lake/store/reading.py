@@ -59,6 +59,8 @@ class _Object(io.RawIOBase):
         end = min(start + self._block_bytes, self._size)
         block = self._store.get(self._key, (start, end))
         if block is None or block.metadata.get(COMMIT) != self._commit or len(block.body) != end - start:
-            state = "is missing or shorter" if block is None else f"has {len(block.body)} bytes of {end - start} or is another's"
+            state = "is missing or shorter"
+            if block is not None:
+                state = f"has {len(block.body)} bytes of {end - start} or is another's"
             raise DataLossError(f"s3://{self._store.bucket}/{self._key} of commit {self._commit} {state}")
         return block.body
