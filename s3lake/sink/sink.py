@@ -256,7 +256,15 @@ class Sink(ConfigModel):
     def _check_sql(self) -> None:
         """Check that values have the fields that SQL reads: Spark reads a missing `user` as its function."""
         converter = self._transformed_converter.value
-        if self.sql is None or CONVERTERS[converter].gives == "json":
+        if self.sql is None:
+            return
+        if CONVERTERS[converter].wrapped and (self.sql.fields or not self.sql.keeps_values):
+            raise RuleError(
+                f"SQL does not read the values of converter.value {converter}: set it to json, and take the payload "
+                "out with the transform iggy.unwrap_envelope, field: payload",
+                "sql",
+            )
+        if CONVERTERS[converter].gives == "json":
             return
         fields = sorted(self.sql.fields - {"value"})
         if fields:

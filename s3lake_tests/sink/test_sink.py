@@ -254,6 +254,10 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
         "'user' needs a field of the value, which converter.value string does not give",
         [{"converter": {"value": "string"}, "sql": {"select": "user"}}],
     ),
+    (
+        "SQL does not read the values of converter.value connect_json: set it to json, and take the payload",
+        [{"converter": {"value": "connect_json"}, "sql": sql} for sql in ({"select": "a"}, {"where": "a > 1"})],
+    ),
     ("-1 is out of range", [{"errors": {"max_retries": -1}}]),
     ("-1.0 is out of range", [{"errors": {"retry_interval": -1}}]),
     ("'events' is a topic that this sink reads", [lettered(name="events")]),
@@ -434,6 +438,12 @@ def test_retries_are_a_number_and_a_duration() -> None:
 def test_sql_of_values_without_fields_reads_the_whole_value() -> None:
     whole = {"select": "split(value, ',')[0] AS a, _key AS k"}
     assert sink(converter={"value": "string"}, sql=whole).sql is not None
+
+
+def test_sql_of_values_with_a_schema_reads_what_transforms_took_out_of_them() -> None:
+    unwrap = {"type": "iggy.unwrap_envelope", "options": {"field": "payload"}}
+    assert sink(converter={"value": "connect_json"}, transforms=[unwrap], sql={"select": "a"}).sql is not None
+    assert sink(converter={"value": "connect_json"}, sql={"where": "_offset > 5"}).sql is not None
 
 
 def test_a_table_is_named_after_sink_and_topic() -> None:
