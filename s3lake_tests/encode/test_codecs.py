@@ -1,9 +1,6 @@
 """Compression: what the standard readers read, equal input gives equal bytes."""
 
-import bz2
-import lzma
 import zlib
-from collections.abc import Callable
 
 import cramjam
 import pytest
@@ -58,37 +55,21 @@ def test_every_stream_comes_back(codec: str, levels: list[int | None], pieces: l
         assert decompress(codec, compressed(codec, level, *pieces)) == b"".join(pieces)
 
 
-# Blocks of Avro files
+# Blocks of Avro files, which test_avro.py reads back
 
 
-def _without_checksum(block: bytes) -> bytes:
-    data = bytes(cramjam.snappy.decompress_raw(block[:-4]))
-    assert int.from_bytes(block[-4:], "big") == zlib.crc32(data)
-    return data
-
-
-BLOCKS: dict[str, Callable[[bytes], bytes]] = {
-    "none": bytes,
-    "deflate": lambda block: zlib.decompress(block, -zlib.MAX_WBITS),
-    "snappy": _without_checksum,
-    "bzip2": bz2.decompress,
-    "xz": lzma.decompress,
-    "zstd": lambda block: zstandard.ZstdDecompressor().decompress(block),
-}
 TEXT = b"".join(b'{"id":%d,"of":%d}' % (number, number * 7919 % 10_007) for number in range(3000))
 
 
-@pytest.mark.parametrize("codec", BLOCKS)
-@given(block=st.binary(max_size=300))
-def test_every_block_comes_back(codec: str, block: bytes) -> None:
-    assert BLOCKS[codec](compress_block(block, codec, None)) == block
+def test_a_snappy_block_ends_with_its_checksum() -> None:
+    block = compress_block(TEXT, "snappy", None)
+    assert bytes(cramjam.snappy.decompress_raw(block[:-4])) == TEXT
+    assert int.from_bytes(block[-4:], "big") == zlib.crc32(TEXT)
 
 
 @pytest.mark.parametrize(("codec", "low", "high"), [("deflate", 1, 9), ("xz", 1, 9), ("zstd", 1, 19)])
 def test_blocks_have_levels(codec: str, low: int, high: int) -> None:
-    one, other = compress_block(TEXT, codec, low), compress_block(TEXT, codec, high)
-    assert one != other
-    assert BLOCKS[codec](one) == BLOCKS[codec](other) == TEXT
+    assert compress_block(TEXT, codec, low) != compress_block(TEXT, codec, high)
 
 
 @pytest.mark.parametrize(("codec", "level"), [("deflate", 4), ("xz", 6), ("zstd", 3)])

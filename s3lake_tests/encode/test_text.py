@@ -48,11 +48,6 @@ def test_a_file_is_its_framing_and_its_records(framing: tuple[str, str, str], fi
     assert written(form(framing=framing), [records(b'{"a":1}'), records(b'{"a":2}', b"3")]) == file
 
 
-def test_empty_records_count() -> None:
-    assert written(form(), [records(b"", b"")]) == b"\n\n"
-    assert written(form(framing=ARRAY), [records(b""), records(b"")]) == b"[\n,\n\n]"
-
-
 @pytest.mark.parametrize("record", [b"\x00\xff\n", b""])
 def test_bytes_without_framing_are_the_record_as_it_is(record: bytes) -> None:
     assert written(form(framing=None, type="bytes"), [records(record)]) == record

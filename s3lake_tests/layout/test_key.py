@@ -227,7 +227,7 @@ def test_a_path_step_made_of_several_pieces_is_refused(keys: KeyLayout, value: b
     assert "has another meaning" in refusal(keys, key=value)
 
 
-@pytest.mark.parametrize("value", [b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t", "\ufffe".encode()])
+@pytest.mark.parametrize("value", [b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t", "\ufffe".encode(), "\uffff".encode()])
 def test_a_control_character_is_refused(value: bytes) -> None:
     assert "holds a control character" in refusal(rule("_key"), key=value)
 

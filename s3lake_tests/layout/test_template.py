@@ -273,12 +273,6 @@ def test_a_number_is_filled_up_and_never_cut(how: PaddingType, char: str, length
     assert Number("offset", length, how, char).format(81) == expected
 
 
-@given(st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1))
-def test_twelve_zeros_make_keys_sort_as_offsets(one: int, other: int) -> None:
-    offset = Number("offset", 12)
-    assert (offset.format(one) < offset.format(other)) == (one < other)
-
-
 # `{hour:…}`: the hour that a file is landed in, whatever its records say
 
 

@@ -143,11 +143,6 @@ def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: s
     assert str(conflict.value) == said
 
 
-def test_new_columns_come_after_known_ones() -> None:
-    known, other = from_document({"b": "bool", "a": "int64"}), from_document({"c": "string", "a": "double"})
-    assert list(unify_columns(known, other)) == ["b", "a", "c"]
-
-
 def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
     one = from_document({"a": "int64", "s": {"struct": {"x": "bool"}}})
     other = from_document({"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}})
