@@ -7,7 +7,6 @@ to produce.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ _DEFAULTS = {
 }
 _DURABLE = {"acks": "all", "enable.idempotence": "true", "log_level": "0"}
 _CREATE_S = 10.0  # within which the topic is created
+_existing: set[tuple[str, str]] = set()  # brokers and topics that this process has asked for, or created
 
 Header = tuple[str, str | bytes | None]
 
@@ -83,9 +83,13 @@ class DeadLetterTopic:
             ConfigurationError: the brokers refuse to create it.
             KafkaUnavailableError: they did not answer in time.
         """
-        _create_if_missing(
-            self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items()))
-        )
+        from s3lake.source.kafka.offsets import KafkaOffsets
+
+        if (self.bootstrap_servers, self.name) not in _existing:
+            offsets = KafkaOffsets(self.bootstrap_servers, self.properties)
+            if not offsets.log_ranges(self.name):
+                create(offsets.admin, self.name, self.replication_factor)
+            _existing.add((self.bootstrap_servers, self.name))
 
     def build_headers(self, letter: DeadLetter) -> list[Header]:
         """Return the headers of the refused record, and the context if `context_headers` says so."""
@@ -233,14 +237,3 @@ def create(admin: Any, name: str, replication_factor: int) -> None:
         raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: {message}") from None
     except TimeoutError:
         raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: no answer") from None
-
-
-@functools.cache
-def _create_if_missing(
-    name: str, replication_factor: int, servers: str, properties: tuple[tuple[str, str], ...]
-) -> None:
-    from s3lake.source.kafka.offsets import KafkaOffsets
-
-    offsets = KafkaOffsets(servers, dict(properties))
-    if not offsets.log_ranges(name):
-        create(offsets.admin, name, replication_factor)
