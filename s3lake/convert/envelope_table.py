@@ -20,7 +20,7 @@ from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
-from s3lake.schema.details import NAME, list_descriptions, strip_to_nullability
+from s3lake.schema.details import NAME, list_descriptions, list_names, strip_to_nullability
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import LEGAL_NAME, Conflict, check_column_limit, format_type, unify_types
 
@@ -110,11 +110,16 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
 
 
 def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
-    """Return why Avro files cannot have records of this name. Return None if they can."""
-    name = schema.name
-    if shape.limits.rule != "avro" or not name or all(map(LEGAL_NAME.fullmatch, name.split("."))):
+    """Return why Avro files cannot have records of these names. Return None if they can."""
+    if shape.limits.rule != "avro":
         return None
-    return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
+    names = [name for inner in (schema.detail.inner if schema.detail else ()) for name in list_names(inner)]
+    if schema.name and not (shape.envelope and shape.envelope.style == "record"):  # it takes the name, see `_column`
+        names.append(schema.name)
+    for name in names:
+        if not all(map(LEGAL_NAME.fullmatch, name.split("."))):
+            return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
+    return None
 
 
 def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
@@ -143,7 +148,8 @@ def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> st
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
-    if reason := _find_unfit(seen, shape, columns):
+    illegal = next(filter(None, (_find_illegal_record(schema, shape) for schema in schemas.values())), None)
+    if reason := illegal or _find_unfit(seen, shape, columns):
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
     parsed, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}

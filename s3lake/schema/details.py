@@ -57,6 +57,13 @@ def strip_to_nullability(detail: Detail) -> Detail:
 
 
 @functools.lru_cache(maxsize=4096)
+def list_names(detail: Detail) -> tuple[str, ...]:
+    """Return the names of the records of a column, at any depth."""
+    own = () if detail.name is None else (detail.name,)
+    return own + tuple(name for inner in detail.inner for name in list_names(inner))
+
+
+@functools.lru_cache(maxsize=4096)
 def list_descriptions(type: Type, detail: Detail | None) -> Mapping[str, str]:
     """Return what a struct's fields are in words, if Connect's schema says it."""
     inner = zip(fields_of(type), detail.inner if detail else (), strict=False)

@@ -221,6 +221,11 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
             struct(field("a", "int32"), name="my-topic.Value"),
             "the schema's name 'my-topic.Value' is not one that",
         ),
+        (
+            "avro",
+            struct(field("a", "array", items=struct(field("b", "int32"), name="an.In-ner"))),
+            "the schema's name 'an.In-ner' is not one that",
+        ),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
         ("parquet", struct(), "schema is a struct without fields"),
     ],
@@ -243,6 +248,13 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     ]
     assert to_document(converted.columns) == {"key": "string", "value": {"struct": {"b": "int64"}}}
     assert to_document(converted.seen) == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
+
+
+@pytest.mark.parametrize(("style", "is_refused"), [("flat", True), ("record", False)])
+def test_an_envelope_takes_the_name_of_a_records_schema(style: Any, is_refused: bool) -> None:
+    by = Conversion("string", "connect_json", "avro", "write", Envelope(style, ("value",), "t"))
+    converted = by(batch(message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {})
+    assert bool(converted.refused) == is_refused
 
 
 def test_an_envelope_of_json_has_the_payloads() -> None:
