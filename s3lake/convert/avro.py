@@ -80,7 +80,10 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
 def _read_one_by_one(
     raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int
 ) -> Refusals:
-    """Read rows of one schema with fastavro. Return the refused ones; the others are added to `gathering`."""
+    """Read rows of one schema with fastavro. Return the refused ones; the others are added to `gathering`.
+
+    Files do not hold these as they came, because other readers refuse some of what fastavro reads.
+    """
     from fastavro import schemaless_reader
 
     refused: Refusals = {}
@@ -100,7 +103,9 @@ def _read_one_by_one(
             values.append(datum)
     array, misfits = arrays.build_each(reader.build, values)
     refused |= {kept[at]: reason for at, reason in misfits.items()}
-    gathering.add(reader.schema, np.array([row for row in kept if row not in refused], np.int64), array)
+    gathering.add(
+        replace(reader.schema, file=None), np.array([row for row in kept if row not in refused], np.int64), array
+    )
     return refused
 
 

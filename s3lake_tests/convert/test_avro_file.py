@@ -52,6 +52,13 @@ def test_the_file_has_the_producers_schema_and_bytes(registry: SchemaRegistry) -
     assert rows(part.streams["data"]) == "[{'a': 1, 'b': 2, 'c': 'L'}, {'a': None, 'b': 2, 'c': 'S'}]"
 
 
+def test_a_padded_integer_which_java_refuses_is_written_again(registry: SchemaRegistry) -> None:
+    number, padded = registry.add(field("int")), b"\x82\x80\x80\x80\x80\0"
+    (part,) = landed(registry, "avro", framed(number, padded)).parts
+    assert rows(part.streams["data"]) == "[{'a': 1}]"
+    assert padded not in file(part.streams["data"])
+
+
 @pytest.mark.parametrize("valued", [False, True])
 def test_a_record_that_is_none_of_its_schema_is_refused_and_not_passed_on(
     registry: SchemaRegistry, valued: bool
