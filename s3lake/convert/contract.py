@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -184,13 +185,13 @@ class Contract:
         begin = bytes(value)[:1]
         if (begin == b"{" and fields_of(recorded)) or (begin == b"[" and fields_of(item_of(recorded))):
             return None  # what is inside of it is looked at by itself
-        seen: Type = UNKNOWN
         try:
             seen = infer_type(decode_json(value), path)
+        except Conflict as conflict:  # as of a list of several types
+            return Departure(path, self.on_type_change, f"field {path!r} fits no column: {conflict}")
+        with suppress(Conflict):
             if drop_empty(widen({path: recorded}, {path: seen}, {})) == {path: recorded}:
                 return None
-        except Conflict:
-            pass
         return self._refuse_change(path, seen, recorded)
 
     def _compare_texts(self, column: Column, declared: Columns) -> ContractResult | None:

@@ -73,6 +73,12 @@ def test_a_value_of_another_type_is_left_out_and_counted() -> None:
 NUMBERS: Columns = {"n": INT}
 
 
+def test_a_list_of_several_types_is_refused_with_what_is_wrong() -> None:
+    held = Contract(on_type_change="dead_letter", columns=NUMBERS)
+    found = Conversion("string", "json", "parquet", "skip", contract=held)(batch(b'{"n": [1, "mixed"]}'), NUMBERS)
+    assert found.refused == {0: "field 'n' fits no column: field 'n[]' is string, the sink's files have int64"}
+
+
 @pytest.mark.parametrize("rule", ["drop", "dead_letter", "fail"])
 @pytest.mark.parametrize(
     "text",
