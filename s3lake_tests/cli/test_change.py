@@ -146,9 +146,7 @@ def test_a_sink_that_has_nothing_to_accept_stops_no_other(monkeypatch: pytest.Mo
 def test_landed_topics_of_an_expression_are_changed_also_if_kafka_has_them_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = Parts(topics=[], topics_regex=f"{TOPIC}.*")
-    world.land(b'{"id": 1}')
-    world.write_index()
+    world = Parts(topics=[], topics_regex=f"{TOPIC}.*").land(b'{"id": 1}')
     monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: world.store)
     monkeypatch.setattr(KafkaOffsets, "topics", lambda _: [f"{TOPIC}-new"])
     config = make_config(world.sink)

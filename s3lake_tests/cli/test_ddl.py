@@ -17,10 +17,7 @@ from s3lake_tests.verify.world import TOPIC
 
 def landed(*values: bytes, **sink: Any) -> Parts:
     """An hour of a sink."""
-    world = Parts(**sink)
-    world.land(*values)
-    world.write_index()
-    return world
+    return Parts(**sink).land(*values)
 
 
 def test_files_of_other_columns_cannot_be_a_table_because_engines_use_positions() -> None:
@@ -43,9 +40,7 @@ def test_files_that_lack_the_last_columns_are_a_table() -> None:
 
 
 def test_keys_next_to_the_data_cannot_be_a_table() -> None:
-    world = Parts(sidecars={"keys": "json"})
-    world.land_records([(b"k", b"{}", [])])
-    world.write_index()
+    world = Parts(sidecars={"keys": "json"}).land_records([(b"k", b"{}", [])])
     with pytest.raises(ConfigurationError, match=r"keys.json is among the data, and engines read every object"):
         build_hive_table(world.sink, world.index, "athena")
 
@@ -96,7 +91,6 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     world = Parts(layout={"template": template}, topics=topics, format={"type": "parquet"})
     for partition in (0, 1):
         world.land(b'{"date":1}', partition=partition)
-    world.write_index()
     table = build_hive_table(world.sink, world.index, engine)
     notices = list(find_differences(table, engine, world.sink, TOPIC))
     assert [text.startswith(part) for text, part in zip(notices, said, strict=True)] == [True] * len(said)

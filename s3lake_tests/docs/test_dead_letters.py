@@ -41,7 +41,6 @@ def test_the_commands_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     lake = Lake()
     for records in COMMITS:
         lake.land_records(records)
-    lake.write_index()
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))
     count = 0
     for command, printed in shown():

@@ -25,7 +25,6 @@ def lake() -> Lake:
     lake = Lake()
     for number in range(3):
         lake.land(GOOD % number)
-    lake.write_index()
     return lake
 
 
@@ -160,9 +159,7 @@ class TestEachJob:
 def test_a_restoration_produces_records_only_when_confirmed(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    landed = Lake(envelope={"style": "record"})
-    landed.land(GOOD % 1, GOOD % 2, b"no JSON")
-    landed.write_index()
+    landed = Lake(envelope={"style": "record"}).land(GOOD % 1, GOOD % 2, b"no JSON")
     jobs, restored = Jobs(landed, instance, monkeypatch), list[tuple[str, int]]()
 
     def restore(restoration: Any, servers: str, _: object, advance: Callable[[int], None]) -> object:

@@ -172,18 +172,14 @@ class TestDeadLetters:
         assert all("_dead_letters" in one for one in metadata["objects"].value)
 
     def test_show_contents_only_if_the_sink_says_so(self) -> None:
-        lake = Lake()
-        lake.land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
-        lake.write_index()
+        lake = Lake().land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
         assert "eva" not in str(self.metadata(lake))
         lake.mended(errors={"tolerance": "all", "samples": "contents"})
         values = [one["value"] for one in rows(self.metadata(lake)["samples"])]
         assert values == ['{"password":"********","who":"eva"}', '{"at":"eva"}']
 
     def test_are_zero_in_a_complete_hour_without_any_and_nothing_in_an_open_one(self) -> None:
-        lake = Lake()
-        lake.land(GOOD % 1)
-        lake.write_index()
+        lake = Lake().land(GOOD % 1)
         hour = landed(lake)
         assert dead_letters_metadata(hour, lake.target()) == {"dead_letters": 0, "share": 0.0}
         span = msgspec.structs.replace(hour.tile.partitions[0], end=None)
@@ -191,9 +187,7 @@ class TestDeadLetters:
         assert dead_letters_metadata(opened, lake.target()) is None
 
     def test_that_were_all_replayed_name_the_replay(self) -> None:
-        lake = Lake()
-        lake.land(GOOD % 1, b'{"id":2}')
-        lake.write_index()
+        lake = Lake().land(GOOD % 1, b'{"id":2}')
         lake.mended(**MENDED)
         lake.replay()
         metadata = self.metadata(lake)
@@ -236,9 +230,7 @@ class Run:
 
 @pytest.mark.parametrize("poison", [[b"{"], []], ids=["one", "none"])
 def test_a_run_stores_how_many_dead_letters_a_complete_hour_has(poison: list[bytes]) -> None:
-    lake = Lake()
-    lake.land(GOOD % 1, *poison)
-    lake.write_index()
+    lake = Lake().land(GOOD % 1, *poison)
     run: Any = Run(lake)
     TopicReport(run, lake.target(), [HOUR]).hour_landed(landed(lake))
     assert run.metadata(DEAD_LETTERS)["dead_letters"] == len(poison)

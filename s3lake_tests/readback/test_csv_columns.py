@@ -29,7 +29,6 @@ def world() -> Parts:
     world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
     world.land(*(connect_value(**one) for one in RECORDS[:3]))
     world.land(*(connect_value(**one) for one in RECORDS[3:]))
-    world.write_index()
     world.store.put(world.index.columns_key, msgspec.json.encode(Recorded(to_document(world.columns))))
     return world
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import mark_of
@@ -27,6 +27,7 @@ PLANS = {
 """How an hour is changed, by the reason that its manifests give."""
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Key, value and headers."""
+P = TypeVar("P", bound="Parts")
 
 
 class Parts(World):
@@ -41,12 +42,12 @@ class Parts(World):
     def stores(self, _: str) -> Store:
         return self.store
 
-    def land(self, *values: bytes | None, renamed: bool = False, partition: int = 0) -> None:
+    def land(self: P, *values: bytes | None, renamed: bool = False, partition: int = 0) -> P:
         """One commit of plain values."""
-        self.land_records([(None, value, []) for value in values], renamed=renamed, partition=partition)
+        return self.land_records([(None, value, []) for value in values], renamed=renamed, partition=partition)
 
-    def land_records(self, records: Sequence[Record], *, renamed: bool = False, partition: int = 0) -> None:
-        """One commit; `renamed`: its names have its mark."""
+    def land_records(self: P, records: Sequence[Record], *, renamed: bool = False, partition: int = 0) -> P:
+        """One commit, which the index has then; `renamed`: its names have its mark."""
         commit, first = f"c{len(self.manifests)}", self.log.end.get(partition, 0)
         self.log.add([value for _, value, _ in records], partition=partition)
         for at, (key, _, headers) in enumerate(records):
@@ -75,6 +76,8 @@ class Parts(World):
             columns=document,
             clocks=tuple((number, read.end, 0) for number, read in outcome.reads.items()) if landed.transforms else (),
         )
+        self.write_index()
+        return self
 
     def verified(self) -> Report:
         """What verify says of the hour as the index has it."""

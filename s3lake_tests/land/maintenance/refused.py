@@ -34,7 +34,6 @@ class Lake(Parts):
         for count in counts:
             values = [(ODD if number % 3 == 2 else GOOD) % number for number in range(count - 1)]
             self.land(*values, b"{ broken")
-        self.write_index()
         return self
 
     def mended(self, **changes: Any) -> None:

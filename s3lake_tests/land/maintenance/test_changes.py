@@ -83,7 +83,6 @@ def landed() -> Parts:
     world = Parts(sealed={"marker": "objects"}, layout=by_user, flush={"count": 2}, nulls="fail")
     world.land(*(b'{"user":"%s","n":%d}' % (b"alice" if n == 1 else b"bob", n) for n in range(3)), None)
     world.land(b'{"user":"alice","n":4}', b"no JSON", b'{"user":"bob","n":5}')
-    world.write_index()
     tile, _ = world.index.existing_tile(HOUR)
     renew(world.store, marker(world), tile, expected_marker(world))
     return world
@@ -197,7 +196,6 @@ def test_verify_finds_no_difference_whatever_was_landed(
     world = Parts(**{"flush": {"count": 2}, **sink})
     for number, part in enumerate(parts):
         world.land_records(part, renamed=renamed and number == 1)
-    world.write_index()
     before = world.verified()
     assert before.clean, before.differences
     if isinstance(change, partial) and change.args == ("reformat",):

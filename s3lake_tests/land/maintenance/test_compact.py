@@ -16,10 +16,8 @@ from s3lake_tests.verify.world import HOUR, texts
 
 def many(**sink: Any) -> Parts:
     """One commit of three files, and another of two."""
-    world = Parts(**{"flush": {"count": 2}, **sink})
-    world.land(*values(*range(6)), b"no JSON")
+    world = Parts(**{"flush": {"count": 2}, **sink}).land(*values(*range(6)), b"no JSON")
     world.land(*values(*range(6, 10)))
-    world.write_index()
     return world
 
 
@@ -27,7 +25,6 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     framing = {"between": "", "closing": ""}
     world = Parts(format={"type": "bytes", "framing": framing}, converter={"value": "bytes"}, flush={"count": 1})
     world.land(b"", b"ab", b"c")
-    world.write_index()
     assert run_change("compact", holding(world)).left == 1
     assert world.verified().clean
     (manifest,) = holding(world).manifests(HOUR) or []
@@ -36,9 +33,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
 
 
 def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
-    world = Parts(flush={"count": 2})
-    world.land(*values(*range(6)))
-    world.write_index()
+    world = Parts(flush={"count": 2}).land(*values(*range(6)))
     plan = plan_compact(holding(world), HOUR)
     assert plan is not None
     assert str(plan.change) == f"{HOUR}: 3 files of 54 bytes become 1"
@@ -48,9 +43,7 @@ def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
 
 
 def test_files_of_the_size_that_is_asked_for_stay() -> None:
-    world = Parts(flush={"count": 2})
-    world.land(*values(*range(6)))
-    world.write_index()
+    world = Parts(flush={"count": 2}).land(*values(*range(6)))
     assert plan_compact(holding(world), HOUR, size=18) is None
     plan = plan_compact(holding(world), HOUR, size=36)
     assert plan is not None
@@ -58,9 +51,7 @@ def test_files_of_the_size_that_is_asked_for_stay() -> None:
 
 
 def test_what_cannot_be_joined_is_said_and_stays() -> None:
-    world = Parts(format={"type": "csv", "header": False}, flush={"count": 1})
-    world.land(*values(1, 2))
-    world.write_index()
+    world = Parts(format={"type": "csv", "header": False}, flush={"count": 1}).land(*values(1, 2))
     before = dict(world.store.objects)
     plan = plan_compact(holding(world), HOUR)
     assert plan is not None
@@ -70,9 +61,7 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
 
 
 def test_objects_of_one_record_each_stay() -> None:
-    world = Parts(format={"type": "bytes"}, converter={"value": "bytes"})
-    world.land(b"1", b"2")
-    world.write_index()
+    world = Parts(format={"type": "bytes"}, converter={"value": "bytes"}).land(b"1", b"2")
     assert "has one record an object" in str(run_change("compact", holding(world)))
     assert list(world.bodies().values()) == [b"1", b"2"]
     assert world.verified().clean

@@ -88,7 +88,6 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
     for part in (found[:split], found[split:]):
         if part:
             world.land_records([(b"k", b"no JSON " + part[0][0], []), *part])
-    world.write_index()
     landed, said = world.verified(), left(world)
     erase(holding(world), HOUR, person())
     report = world.verified()
@@ -100,9 +99,7 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
 
 
 def test_the_lines_of_others_keep_their_bytes() -> None:
-    world = Parts()
-    world.land(b'{ "user": "bob-11aa",  "x": 1.50 }', value(ALICE, 1), b'{"user":"bob-11aa","x":"\\u00e9"}')
-    world.write_index()
+    world = Parts().land(b'{ "user": "bob-11aa",  "x": 1.50 }', value(ALICE, 1), b'{"user":"bob-11aa","x":"\\u00e9"}')
     erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'"))
     (body,) = world.bodies().values()
     assert body == b'{ "user": "bob-11aa",  "x": 1.50 }\n{"user":"bob-11aa","x":"\\u00e9"}\n'
@@ -111,7 +108,6 @@ def test_the_lines_of_others_keep_their_bytes() -> None:
 def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_byte() -> None:
     world = Parts(format={"type": "parquet"}, flush={"count": 2})
     world.land(*(value(user, number) for number, user in enumerate([BOB, BOB, ALICE, BOB])))
-    world.write_index()
     before = list(world.bodies().items())
     (plan,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}' AND n < 3"), yes=False)
     assert str(plan) == f"{HOUR}: 1 records; 1 other objects are copied\n  1 of 2 rows of {before[1][0]}"
@@ -126,7 +122,6 @@ def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_
 def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
     world = Parts(layout={"partition_by": ["user"]})
     world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB, ALICE])))
-    world.write_index()
     assert any(key.startswith(".indexes") for key in left(world))
     erase(holding(world), HOUR, person())
     assert left(world) == []
@@ -136,16 +131,13 @@ def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
 def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
     world = Parts(sidecars={"keys": "parquet", "headers": "json"})
     world.land_records([(ALICE.encode(), value("x", 1), []), (b"b", value("y", 2), [("h", b"1")])])
-    world.write_index()
     done = erase(holding(world), HOUR, person(f"key = '{ALICE}'"))
     assert [one.stream for one in done.objects] == ["data", "keys", "headers"]
     assert (left(world), world.verified().differences) == ([], ())
 
 
 def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() -> None:
-    world = Parts(format={"type": "parquet"})
-    world.land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
-    world.write_index()
+    world = Parts(format={"type": "parquet"}).land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
     (planned,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=False)
     assert (planned.records, planned.unasked) == (1, 1)
     done = erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
@@ -161,9 +153,7 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
 
 
 def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:
-    world = Parts()
-    world.land(value(ALICE, 1), b"no JSON " + ALICE.encode())
-    world.write_index()
+    world = Parts().land(value(ALICE, 1), b"no JSON " + ALICE.encode())
     before = dict(world.store.objects)
     with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
         erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
@@ -177,9 +167,7 @@ def test_a_column_that_the_condition_has_in_a_text_alone_is_not_missing() -> Non
 
 
 def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and_quotes_no_row() -> None:
-    world = Parts()
-    world.land(value(BOB, 1))
-    world.write_index()
+    world = Parts().land(value(BOB, 1))
     with pytest.raises(ConfigurationError, match=r"--where cannot be asked of .*Its columns are: value string"):
         list(erase_hours(holding(world), [HOUR], person("user = 'x'"), yes=False))
     with pytest.raises(ConfigurationError) as caught:
@@ -191,7 +179,6 @@ def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and
 def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confused(where: str) -> None:
     world = Parts(format={"type": "parquet"})
     world.land(b'{"user":"alice","User":"bob","address":{"city":"Ulm","City":"Rom"},"n":1}', value(ALICE, 2))
-    world.write_index()
     before = world.bodies()
     with pytest.raises(ConfigurationError, match="differs in case only: use other columns"):
         list(erase_hours(holding(world), [HOUR], person(where), yes=True))
@@ -200,9 +187,7 @@ def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confus
 
 
 def test_a_condition_reads_no_file_of_this_machine() -> None:
-    world = Parts()
-    world.land(value(BOB, 1))
-    world.write_index()
+    world = Parts().land(value(BOB, 1))
     with pytest.raises(ConfigurationError, match="--where cannot be asked"):
         list(
             erase_hours(
@@ -212,17 +197,13 @@ def test_a_condition_reads_no_file_of_this_machine() -> None:
 
 
 def test_records_that_cannot_be_told_apart_are_refused() -> None:
-    world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"})
-    world.land(b"a", b"b")
-    world.write_index()
+    world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"}).land(b"a", b"b")
     with pytest.raises(ConfigurationError, match="cannot be separated"):
         list(erase_hours(holding(world), [HOUR], person(), yes=False))
 
 
 def test_kafka_is_not_asked_for_what_was_erased() -> None:
-    world = Parts()
-    world.land(value(ALICE, 1), value(BOB, 2))
-    world.write_index()
+    world = Parts().land(value(ALICE, 1), value(BOB, 2))
     erase(holding(world), HOUR, person())
     head = world.index.head()
     assert head is not None
@@ -231,9 +212,7 @@ def test_kafka_is_not_asked_for_what_was_erased() -> None:
 
 
 def test_a_record_that_is_lost_beside_the_erased_ones_is_found() -> None:
-    world = Parts()
-    world.land(value(ALICE, 1), value(BOB, 2), value(BOB, 3))
-    world.write_index()
+    world = Parts().land(value(ALICE, 1), value(BOB, 2), value(BOB, 3))
     erase(holding(world), HOUR, person())
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], value(BOB, 2) + b"\n" + value(BOB, 4) + b"\n", manifest.id)
@@ -243,8 +222,7 @@ def test_a_record_that_is_lost_beside_the_erased_ones_is_found() -> None:
 
 
 def test_an_hour_that_is_under_way_is_said_and_stays() -> None:
-    world = Parts()
-    world.land(value(ALICE, 1))
+    world = Parts().land(value(ALICE, 1))
     tile = world.tiles[HOUR]
     open_spans = {one: msgspec.structs.replace(span, end=None) for one, span in tile.partitions.items()}
     world.tiles[HOUR] = msgspec.structs.replace(tile, partitions=open_spans)

@@ -28,7 +28,6 @@ def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
 
 def merged(world: Parts) -> Manifest:
     """The commit that took the place of all others."""
-    world.write_index()
     (done,) = merging(world)
     return done.manifest
 
@@ -70,7 +69,6 @@ def test_files_of_growing_columns_become_a_commit_for_each_schema(form: str) -> 
     world = Parts(format={"type": form})
     for value in (b'{"a":1,"b":[]}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
         world.land(value)
-    world.write_index()
     files = [file for done in list(merging(world)) for file in done.manifest.files]
     rows = [READERS[form](io.BytesIO(world.store.objects[file.key][0])) for file in files]
     assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
@@ -97,7 +95,6 @@ def test_a_merge_keeps_the_times_of_transforms_and_is_compared() -> None:
     world = Parts(transforms=[field])
     for number in range(4):
         world.land(*values(number))
-    world.write_index()
     (done,) = merging(world)
     assert done.manifest.clocks == tuple((0, end, 0) for end in (1, 2, 3, 4))
     report = world.verified()
@@ -165,7 +162,6 @@ def test_few_large_files_are_left_alone() -> None:
     world = Parts(flush={"size": 30})
     for number in range(6):
         world.land(*values(number, number))
-    world.write_index()
     assert list(merging(world)) == []
 
 
@@ -223,8 +219,7 @@ class TestLeftAlone:
 
 def two_files(**sink: Any) -> Parts:
     """Two commits of a file of two records each."""
-    world = Parts(**sink)
-    world.land(*values(1, 2))
+    world = Parts(**sink).land(*values(1, 2))
     world.land(*values(3, 4), renamed=True)
     return world
 
@@ -255,8 +250,7 @@ def test_files_with_the_mark_of_their_commit_and_without_may_be_one(format: dict
 
 
 def test_dead_letters_block_nothing() -> None:
-    world = Parts()
-    world.land(b"no JSON", *values(1))
+    world = Parts().land(b"no JSON", *values(1))
     world.land(*values(2))
     assert blocker(world) == ""
 

@@ -28,10 +28,7 @@ WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
 
 
 def landed(**sink: Any) -> Parts:
-    world = Parts(flush={"count": 3}, **sink)
-    world.land(*ROWS[:4], b"no JSON", *ROWS[4:])
-    world.write_index()
-    return world
+    return Parts(flush={"count": 3}, **sink).land(*ROWS[:4], b"no JSON", *ROWS[4:])
 
 
 def changed(world: Parts, **sink: Any) -> Parts:
@@ -82,7 +79,6 @@ def test_other_transforms_are_not_another_form() -> None:
 def test_an_empty_text_in_a_key_is_not_another_layout() -> None:
     world = Parts(layout={"template": "v{field:user}/{topic}/{partition}-{offset}"})
     world.land(b'{"user":""}', b'{"user":"ann"}')
-    world.write_index()
     assert plan_reformat(holding(world), HOUR) is None
 
 
@@ -102,7 +98,6 @@ def test_the_uuids_of_avro_are_those_of_parquet() -> None:
     sink = {"columns": {"who": "uuid", "others": "list<uuid>"}}
     world = Parts(flush={"count": 3}, format={"type": "avro"}, **sink)
     world.land(json.dumps({"who": str(WHO), "others": [str(WHO)]}).encode(), b"{}")
-    world.write_index()
     run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     (body,) = [body for key, body in world.bodies().items() if key.endswith(".parquet")]
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"who": WHO, "others": [WHO]}, {"who": None, "others": None}]
@@ -139,9 +134,7 @@ def offsets(world: Parts) -> list[tuple[int, int, int]]:
 
 def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_between_them() -> None:
     sink = {**BETWEEN, "envelope": RECORD, "nulls": "write"}
-    world = Parts(**sink)
-    world.land(connect(1), None, connect(2))
-    world.write_index()
+    world = Parts(**sink).land(connect(1), None, connect(2))
     assert offsets(world) == [(0, 2, 2), (1, 1, 1)]
     now = changed(world, **{**sink, "format": {"type": "avro"}, "flush": {"count": 1}})
     assert run_change("reformat", holding(now)).blocker == ""
@@ -150,9 +143,7 @@ def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_bet
 
 
 def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_say_their_offsets() -> None:
-    world = Parts(**BETWEEN)
-    world.land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
-    world.write_index()
+    world = Parts(**BETWEEN).land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
     now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
     assert run_change("reformat", holding(now)).blocker == ""
     assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
@@ -161,9 +152,7 @@ def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_s
 
 def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -> None:
     sink = {**BETWEEN, "envelope": RECORD}
-    world = Parts(**sink)
-    world.land(connect(1), connect("x", "string"))
-    world.write_index()
+    world = Parts(**sink).land(connect(1), connect("x", "string"))
     now = changed(world, **{**sink, "format": {"type": "avro"}})
     before = now.bodies()
     assert (
@@ -176,7 +165,6 @@ def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -
 def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
     world = Parts(layout={"partition_by": ["a"]})
     world.land(b'{"a":1,"b":1}', b'{"a":2,"b":2}', b'{"a":2,"b":1}', b'{"a":1,"b":2}')
-    world.write_index()
     now = changed(world, layout={"partition_by": ["b"]}, flush={"count": 1})
     before = now.bodies()
     assert "two files would have the key" in run_change("reformat", holding(now)).blocker
@@ -204,9 +192,7 @@ def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dic
 
 
 def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_now() -> None:
-    world = Parts(converter={"value": "string"}, nulls="skip")
-    world.land(None, b"a")
-    world.write_index()
+    world = Parts(converter={"value": "string"}, nulls="skip").land(None, b"a")
     now = changed(world, format={"type": "avro"}, converter={"value": "string"}, nulls="write")
     assert run_change("reformat", holding(now)).blocker == ""
     assert now.verified().differences == ()
@@ -216,18 +202,14 @@ def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_no
 @pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
 def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[str, Any]) -> None:
     text: dict[str, Any] = {"converter": {"value": "string"}, "nulls": "write"}
-    world = Parts(format={"type": "text"}, **text)
-    world.land(None, b"")
-    world.write_index()
+    world = Parts(format={"type": "text"}, **text).land(None, b"")
     before = changed(world, format=now, **text).bodies()
     assert "records without a value are empty in format text" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.verified().clean) == (before, True)
 
 
 def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is() -> None:
-    world = Parts()
-    world.land(b'{"n":1}', b"[1]")
-    world.write_index()
+    world = Parts().land(b'{"n":1}', b"[1]")
     before = changed(world, format={"type": "parquet"}).bodies()
     assert "are refused by the present configuration" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
@@ -274,9 +256,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
 
 def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
     sink = {"envelope": RECORD, "nulls": "write"}
-    world = Parts(flush={"count": 1}, **sink)
-    world.land_records([(None, None, []), (None, b'{"n":1}', [])])
-    world.write_index()
+    world = Parts(flush={"count": 1}, **sink).land_records([(None, None, []), (None, b'{"n":1}', [])])
     run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
     assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]

@@ -75,9 +75,7 @@ def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
 
 
 def test_a_reason_is_found_as_it_is_counted() -> None:
-    lake = Lake()
-    lake.land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
-    lake.write_index()
+    lake = Lake().land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
     (message, other) = lake.letters().values()
     assert reason_of(message) == reason_of(other) != message
     lake.mended(**MENDED)
@@ -97,9 +95,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
 
 
 def test_where_all_was_refused_any_configuration_can_take_it() -> None:
-    lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"})
-    lake.land(b"\xff", b"no json", b"")
-    lake.write_index()
+    lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"}).land(b"\xff", b"no json", b"")
     lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
     assert [one.landed for one in lake.replay()] == [3]
     report = lake.verified()
@@ -120,9 +116,7 @@ def test_where_all_was_refused_any_configuration_can_take_it() -> None:
 def test_a_commit_of_another_form_is_refused_with_what_helps(
     was: dict[str, Any], now: dict[str, Any], why: str
 ) -> None:
-    lake = Lake(**was)
-    lake.land(GOOD % 1, b"no JSON", ODD % 2, b"\xff")
-    lake.write_index()
+    lake = Lake(**was).land(GOOD % 1, b"no JSON", ODD % 2, b"\xff")
     lake.mended(**{"layout": {}, **now})
     before = lake.bodies()
     with pytest.raises(ConfigurationError, match=why) as caught:
@@ -153,9 +147,7 @@ def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any
 
 
 def test_nulls_that_failed_land_once_they_may() -> None:
-    lake = Lake(layout={}, nulls="fail")
-    lake.land(b"1", None, b"2")
-    lake.write_index()
+    lake = Lake(layout={}, nulls="fail").land(b"1", None, b"2")
     lake.mended(nulls="skip")
     assert [(one.landed, one.skipped) for one in lake.replay()] == [(0, 1)]
     report = lake.verified()
@@ -165,9 +157,7 @@ def test_nulls_that_failed_land_once_they_may() -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
 def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
-    lake = Lake(format={"type": form})
-    lake.land(GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}')
-    lake.write_index()
+    lake = Lake(format={"type": form}).land(GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}')
     (before,) = lake.commits
     lake.mended(**MENDED)
     assert [(one.landed, len(one.refused)) for one in lake.replay("layout")] == [(1, 0)]
@@ -178,9 +168,7 @@ def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
 
 
 def test_a_column_that_came_later_is_none_of_the_commit() -> None:
-    lake = Lake(format={"type": "parquet"})
-    lake.land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
-    lake.write_index()
+    lake = Lake(format={"type": "parquet"}).land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
     later = {**(lake.commits[0].columns or {}), "tags": "list<string>"}
     lake.index.create(lake.index.columns_key, Recorded(later))
     lake.mended(**MENDED)
@@ -193,7 +181,6 @@ def test_a_dead_letter_comes_back_as_it_was() -> None:
     lake = Lake(layout={})
     headers: list[tuple[str, bytes | None]] = [("a", b"\xff"), ("a", None), ("é", b"")]
     lake.land_records([(b"\x00k", b"\xff{", headers)])
-    lake.write_index()
     (letter,) = letters_of(lake.store, lake.commits[0])
     assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
     assert json.loads(letter.line)["stage"] == letter.stage == "convert"

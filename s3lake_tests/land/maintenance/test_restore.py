@@ -30,7 +30,6 @@ def landed(**sink: Any) -> Parts:
     world.land_records([(b"k%d" % number, b'{"n":%d}' % number, headers) for number in range(5)])
     others = [(None, b'{"a": "\xc3\xa9"}', []), (b"d", b"no JSON", headers), (b"z", b'{"n":7}', [])]
     world.land_records(others, partition=1)
-    world.write_index()
     return world
 
 
@@ -118,9 +117,7 @@ def test_properties_that_librdkafka_refuses_are_an_error_without_their_secrets()
 
 
 def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
-    world = Parts()
-    world.land(b'{"n":1}')
-    world.write_index()
+    world = Parts().land(b'{"n":1}')
     with pytest.raises(ConfigurationError, match="--without key --without headers --without timestamp"):
         _ = Restore(holding(world), [HOUR], "back").planned
     wanted = Restore(holding(world), [HOUR], "back", ("key", "headers", "timestamp"))
@@ -165,18 +162,14 @@ def test_a_timestamp_that_no_client_writes_does_not_become_the_present_moment(st
     ids=str,
 )
 def test_values_that_objects_do_not_hold_cannot_go_back(sink: dict[str, Any], why: str) -> None:
-    world = Parts(**sink)
-    world.land(b'{"n":1}')
-    world.write_index()
+    world = Parts(**sink).land(b'{"n":1}')
     with pytest.raises(ConfigurationError, match=f"cannot go back into a topic: .*{why}"):
         _ = Restore(holding(world), [HOUR], "back").planned
 
 
 def test_parts_that_transforms_did_not_change_go_back() -> None:
     header = {"type": "InsertHeader", "options": {"header": "from", "value.literal": "here"}}
-    world = Parts(envelope=RECORD, transforms=[header])
-    world.land(b'{"n": 1}')
-    world.write_index()
+    world = Parts(envelope=RECORD, transforms=[header]).land(b'{"n": 1}')
     with pytest.raises(ConfigurationError, match="transforms or SQL may have changed the headers of its records"):
         _ = Restore(holding(world), [HOUR], "back").planned
     assert [one.value for one in Restore(holding(world), [HOUR], "back", ("headers",)).records()] == [b'{"n": 1}']
@@ -185,7 +178,6 @@ def test_parts_that_transforms_did_not_change_go_back() -> None:
 def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> None:
     world = Parts(envelope=RECORD, layout={"partition_by": ["n"]})
     world.land(*(b'{"n":%d}' % (number % 2) for number in range(6)))
-    world.write_index()
     assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(6))
     assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
 
@@ -235,7 +227,6 @@ def test_objects_are_read_one_after_the_other_where_their_offsets_do_not_overlap
 ) -> None:
     world, readers = Parts(envelope=RECORD, flush={"count": 2}), Readers()
     world.land(*(b'{"n":%d}' % number for number in range(20)))
-    world.write_index()
     readers.watch(monkeypatch)
     wanted = Restore(holding(world), [HOUR], "back")
     assert wanted.planned.files == 10
@@ -247,7 +238,6 @@ def test_objects_are_read_one_after_the_other_where_their_offsets_do_not_overlap
 def test_objects_whose_offsets_overlap_are_open_at_once_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}, flush={"count": 2}), Readers()
     world.land(*(b'{"n":%d}' % (number % 2) for number in range(12)))
-    world.write_index()
     readers.watch(monkeypatch)
     assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(12))
     assert (readers.most, readers.open) == (2, 0)
@@ -256,7 +246,6 @@ def test_objects_whose_offsets_overlap_are_open_at_once_and_no_other(monkeypatch
 def test_an_object_is_read_in_blocks_that_fit_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}), Readers()
     world.land(*(b'{"n":%d,"text":"%s"}' % (number % 2, b"x" * 1000) for number in range(100)))
-    world.write_index()
     readers.watch(monkeypatch)
     monkeypatch.setattr(restoring, "MEMORY_BYTES", 64_000)
     monkeypatch.setattr(restoring, "LEAST_BLOCK", 1_000)
@@ -267,7 +256,6 @@ def test_an_object_is_read_in_blocks_that_fit_the_memory(monkeypatch: pytest.Mon
 def test_a_restoration_that_is_given_up_leaves_no_object_open(monkeypatch: pytest.MonkeyPatch) -> None:
     world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}), Readers()
     world.land(*(b'{"n":%d}' % (number % 2) for number in range(12)))
-    world.write_index()
     readers.watch(monkeypatch)
     rows = Restore(holding(world), [HOUR], "back").records()
     next(rows)

@@ -19,10 +19,8 @@ OLD_MS = hours.end_ms(HOUR) + 86_400_000
 
 
 def landed(**sink: object) -> Parts:
-    world = Parts(flush={"count": 2}, **sink)
-    world.land(*values(1, 2, 3), b"no JSON")
+    world = Parts(flush={"count": 2}, **sink).land(*values(1, 2, 3), b"no JSON")
     world.land(*values(4))
-    world.write_index()
     return world
 
 
