@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -218,9 +218,8 @@ class SqlJob:
             yield spark.sql(statement(tabulate, view, bound)), bound
         except Exception as error:
             if type_name(error) in ("AnalysisException", "ParseException"):
-                raise ConfigurationError(
-                    f"sink {self.request.sink.name}: sql: Spark refuses it: {_first_line(error)}"
-                ) from None
+                why = str(error).strip().splitlines()[0]
+                raise ConfigurationError(f"sink {self.request.sink.name}: sql: Spark refuses it: {why}") from None
             raise
         finally:
             spark.catalog.dropTempView(view)
@@ -284,7 +283,3 @@ def _quietly(spark: SparkSession) -> Iterator[None]:
         logger.setLevel(level)
         if context is not None:
             context.setLogLevel("ERROR")
-
-
-def _first_line(error: Exception) -> Any:
-    return str(error).strip().splitlines()[0]

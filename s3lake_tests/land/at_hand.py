@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.land.in_process import Session
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
+W = TypeVar("W", bound="World")
 
 
 class Table:
@@ -64,7 +65,7 @@ class World:
         least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST, "errors": {"retry_interval": 0}}
         return Sink.model_validate(least | self.settings)
 
-    def produce(self, number: int, *values: bytes | None, partition: int = 0, key: bytes | None = None) -> None:
+    def produce(self: W, number: int, *values: bytes | None, partition: int = 0, key: bytes | None = None) -> W:
         """Records of the hour of that number."""
         minute = 60 * number + 1
         first = len(self.kafka.logs[partition].stamps)
@@ -72,6 +73,7 @@ class World:
         self.records += [
             Record(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
         ]
+        return self
 
     def target(self, now_minute: float = 600, **others: Any) -> TopicSink:
         """What lands the topic, with `others` of its parts; minutes are counted from the start of the first hour."""

@@ -103,15 +103,13 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
 
 @pytest.mark.parametrize("gate", [{"min_rows": 1}, {"max_dead_letters": "50%"}, {"max_dead_letters": "60%"}])
 def test_a_gate_lets_through_what_is_no_more_and_no_less_than_it_asks_for(gate: dict[str, Any]) -> None:
-    made = World(**PARQUET, **TOLERANT, schema={"gate": gate})
-    made.produce(0, b'{"id":1}', b"{")
+    made = World(**PARQUET, **TOLERANT, schema={"gate": gate}).produce(0, b'{"id":1}', b"{")
     (landed,) = land(made.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (1, 1)
 
 
 def test_a_gate_lets_through_what_read_no_record() -> None:
-    made = World(**PARQUET, schema={"gate": {"min_rows": 1}})
-    made.produce(0, None)
+    made = World(**PARQUET, schema={"gate": {"min_rows": 1}}).produce(0, None)
     made.settings["nulls"] = "skip"
     with pytest.raises(GateError):
         land(made.target(), [FIRST])

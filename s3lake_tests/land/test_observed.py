@@ -111,8 +111,7 @@ def logged(target: TopicSink, caplog: pytest.LogCaptureFixture, *hours: str) -> 
 
 
 def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World(batch_records=2)
-    world.produce(0, *[b'{"id":1}'] * 5)
+    world = at_hand.World(batch_records=2).produce(0, *[b'{"id":1}'] * 5)
     lines = logged(world.target(), caplog, FIRST)
     assert [line.split(f"events orders {FIRST}: ") for line in lines] == [
         ["", "5 offsets in 3 micro-batches"],
@@ -132,8 +131,7 @@ def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.Lo
 
 
 def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World()
-    world.produce(0, b'{"id":1}')
+    world = at_hand.World().produce(0, b'{"id":1}')
     world.produce(24 * 365, b'{"id":2}')
     world.produce(1, b'{"id":3}')
     *_, warning = logged(world.target(), caplog, FIRST)
@@ -155,8 +153,7 @@ UNJOINABLE = {"type": "csv", "header": False}
 
 def merged(now_minute: float = 600, **settings: Any) -> RecordedCalls:
     """Return the calls for an hour of five records in commits of two."""
-    world = at_hand.World(batch_records=2, **settings)
-    world.produce(0, *[b'{"id":1}'] * 5)
+    world = at_hand.World(batch_records=2, **settings).produce(0, *[b'{"id":1}'] * 5)
     target = world.target(now_minute)
     observer = RecordedCalls()
     land(target, [FIRST], observer)
@@ -186,8 +183,7 @@ def test_an_hour_under_way_and_one_of_a_sink_that_merges_none_keep_their_commits
 @pytest.fixture
 def world() -> at_hand.World:
     """A sink whose table follows, and hours of two commits and of one."""
-    world = at_hand.World(batch_records=2)
-    world.produce(0, b"1", b"2", b"3")
+    world = at_hand.World(batch_records=2).produce(0, b"1", b"2", b"3")
     world.produce(1, b"4")
     world.table = at_hand.Table(world.store)
     return world

@@ -310,8 +310,7 @@ def test_verify_says_that_kafka_has_nothing_to_compare_with() -> None:
 
 
 def test_a_topic_does_not_land_in_the_index_of_a_table_nor_a_table_in_that_of_a_topic() -> None:
-    world = at_hand.World()
-    world.produce(0, b"{}")
+    world = at_hand.World().produce(0, b"{}")
     land(world.target(), [at_hand.FIRST])
     other = targets.target_of(target_of().sink, world.target().index)
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):

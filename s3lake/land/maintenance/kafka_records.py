@@ -67,24 +67,23 @@ def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] =
         UnreadableError: it is not a file of its shape.
     """
     parts, offsets = Parts.from_shape(shape), offsets_of(file, others)
-    for rows in _read_rows(shape, body, file.key):
+    blocks: Iterator[list[Any]]
+    if shape.in_columns:
+        batches = read_batches(shape, body, file.key, columns.read_schema(shape))
+        blocks = (batch.to_pylist() for batch in batches)
+    else:
+        blocks = read_rows(shape, body, file.key)
+    for rows in blocks:
         some = []
         for row in rows:
-            offset = next(offsets)
-            at = _offset(row) if parts.offset else offset
+            at = next(offsets)
+            if parts.offset:
+                at = int(row["metadata"]["offset"] if row.get("metadata") else row["offset"])
             stamp = _timestamp(row) if parts.timestamp else -1
             headers = tuple(map(_to_pair, row["headers"] or ())) if parts.headers else ()
             key = _to_bytes(row["key"]) if parts.key else None
             some.append(Record(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
         yield some
-
-
-def _read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[dict[str, Any]]]:
-    if not shape.in_columns:
-        yield from read_rows(shape, body, key)
-        return
-    for batch in read_batches(shape, body, key, columns.read_schema(shape)):
-        yield batch.to_pylist()
 
 
 def offsets_of(file: File, others: Set[int]) -> Iterator[int]:
@@ -105,10 +104,6 @@ def slack(shape: Shape, file: File, others: Set[int]) -> int:
         return 0
     strange = sum(file.first_offset <= offset <= file.last_offset for offset in others)
     return file.last_offset - file.first_offset + 1 - file.records - strange
-
-
-def _offset(row: Any) -> int:
-    return int(row["metadata"]["offset"] if row.get("metadata") else row["offset"])
 
 
 def _timestamp(row: Any) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -154,10 +154,6 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
         return whole
     transforms = {"transformed": whole.form.transformed, "transforms": whole.form.transforms}
     return replace(whole, form=msgspec.structs.replace(parts[-1].form, **transforms), columns=parts[-1].columns)
-
-
-def _refuse_session() -> NoReturn:
-    raise AssertionError("no SQL is needed here")
 
 
 @dataclass
@@ -318,7 +314,7 @@ class _Reencoder:
         def read(_: Intervals) -> Batches:
             return {file.partition: map(batch, records(self._shape, body, file, target.topic, others))}
 
-        engine = GivenEngine(read, _refuse_session)
+        engine = GivenEngine(read, target.spark)
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, target.index, sink.max_columns, hour, commit)
         with StagedCopies(target.store) as copies:

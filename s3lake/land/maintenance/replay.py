@@ -21,7 +21,7 @@ from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.engine import run_steps
-from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
+from s3lake.land.given import BATCH, GivenEngine, Record, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.file_sets import copy_file, stage_files
@@ -30,7 +30,6 @@ from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task import outcomes
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan import tile as tiles
-from s3lake.plan.batch import Intervals
 from s3lake.store.memory import MemoryStore
 from s3lake.store.reading import open_object
 
@@ -209,7 +208,7 @@ class _Replay:
             recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
         hour, now_ms = manifest.hour, self.target.clock()
         work = binding.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
-        engine = GivenEngine(self._read, self.target.spark)
+        engine = GivenEngine(lambda reads: {one: self._read(one, *span) for one, span in reads.items()}, target.spark)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
         steps = Job(sink, target.topic).stage(replace(work, tolerant=True), reads, recorded, record)
@@ -217,14 +216,11 @@ class _Replay:
         refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
         return _Tried(staged, refused)
 
-    def _read(self, reads: Intervals) -> Batches:
-        return {partition: self._read_partition(partition, span) for partition, span in reads.items()}
-
-    def _read_partition(self, partition: int, span: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    def _read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         rows: list[Record] = []
         size = 0
         for letter in letters_of(self.target.store, self.manifest, partition):
-            if not self._is_tried(letter) or not span[0] <= letter.offset < span[1]:
+            if not self._is_tried(letter) or not start <= letter.offset < end:
                 continue
             place = letter.topic, partition, letter.offset, letter.timestamp_ms
             rows.append(Record(*place, letter.key, letter.value, letter.headers))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -63,8 +62,13 @@ def preview(
     """
     store = MemoryStore(sink.bucket)
     now_ms = hours.now_ms() if now_ms is None else now_ms
-    session = partial(_session, spark or Spark())
-    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), session)
+
+    def open_session() -> SparkSession:
+        from s3lake.spark import session
+
+        return session(spark or Spark())
+
+    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), open_session)
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -83,12 +87,6 @@ def preview(
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"
     return Preview(() if failed else tuple(sorted(objects, key=attrgetter("file.key"))), tuple(refusals), failed)
-
-
-def _session(spark: Spark) -> SparkSession:
-    from s3lake.spark import session
-
-    return session(spark)
 
 
 def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:

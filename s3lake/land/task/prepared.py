@@ -38,7 +38,8 @@ class Prepared:
 def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     """Apply SQL that only names fields to a batch."""
     batch, values = ready.batch, ready.batch.column("value")
-    refused = _find_unreadable(values, projection)
+    check = {"json": gate.check_json, "string": gate.check_utf8}.get(projection.converter)
+    refused: Refusals = check(values) if check else {}
     projected: list[Any] = []
     for row, value in enumerate(values.to_pylist()):
         if row not in refused:
@@ -52,11 +53,6 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
         batch, rows = batch.take(left), left if rows is None else rows.take(left)
     places = refused if ready.rows is None else {ready.rows[row].as_py(): why for row, why in refused.items()}
     return replace(ready, batch=_with_values(batch, projected), rows=rows, refused={**ready.refused, "sql": places})
-
-
-def _find_unreadable(values: pa.BinaryArray, projection: Projection) -> Refusals:
-    check = {"json": gate.check_json, "string": gate.check_utf8}.get(projection.converter)
-    return check(values) if check else {}
 
 
 def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:

@@ -83,6 +83,12 @@ class Parts(World):
         """What verify says of the hour as the index has it."""
         return verify_against(self.sink, self.index, self.log, self.grid(), lambda _: None)
 
+    def verify_clean(self) -> Report:
+        """What verify says of the hour, in which nothing differs."""
+        report = self.verified()
+        assert report.clean, report.differences
+        return report
+
     def bodies(self) -> dict[str, bytes]:
         """Return the objects by key, without the documents of the index."""
         return {key: body for key, (body, _) in self.store.objects.items() if not key.startswith(".indexes")}

@@ -26,7 +26,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     world = Parts(format={"type": "bytes", "framing": framing}, converter={"value": "bytes"}, flush={"count": 1})
     world.land(b"", b"ab", b"c")
     assert run_change("compact", holding(world)).left == 1
-    assert world.verified().clean
+    world.verify_clean()
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], b"abd", manifest.id)
     assert any("is not what records 0 to 2 make together" in text for text in texts(world.verified(), "object"))
@@ -64,7 +64,7 @@ def test_objects_of_one_record_each_stay() -> None:
     world = Parts(format={"type": "bytes"}, converter={"value": "bytes"}).land(b"1", b"2")
     assert "has one record an object" in str(run_change("compact", holding(world)))
     assert list(world.bodies().values()) == [b"1", b"2"]
-    assert world.verified().clean
+    world.verify_clean()
 
 
 @pytest.mark.parametrize("sink", [{"format": {"type": "json"}}, {"format": {"type": "json", "codec": "zstd"}}], ids=str)
@@ -84,7 +84,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     blocker = run_change("compact", holding(world)).blocker
     assert "would not hold the records of the files that it is made of" in blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
-    assert world.verified().clean
+    world.verify_clean()
 
 
 def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pyt
     world = many()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Reluctant())
     assert run_change("compact", holding(world)).blocker == ""
-    assert world.verified().clean
+    world.verify_clean()
     assert len(world.bodies()) == 2
 
 

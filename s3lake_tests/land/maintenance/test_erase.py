@@ -90,8 +90,7 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
             world.land_records([(b"k", b"no JSON " + part[0][0], []), *part])
     landed, said = world.verified(), left(world)
     erase(holding(world), HOUR, person())
-    report = world.verified()
-    assert report.clean, report.differences
+    report = world.verify_clean()
     assert (left(world), world.store.uploads) == ([], {})
     erased = sum(one.erased for one in report.checked)
     assert report.landed + report.dead_letters + erased == landed.landed + landed.dead_letters
@@ -125,7 +124,7 @@ def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
     assert any(key.startswith(".indexes") for key in left(world))
     erase(holding(world), HOUR, person())
     assert left(world) == []
-    assert world.verified().clean
+    world.verify_clean()
 
 
 def test_columns_of_keys_beside_the_data_can_be_asked() -> None:

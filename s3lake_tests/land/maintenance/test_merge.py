@@ -72,7 +72,7 @@ def test_files_of_growing_columns_become_a_commit_for_each_schema(form: str) -> 
     files = [file for done in list(merging(world)) for file in done.manifest.files]
     rows = [READERS[form](io.BytesIO(world.store.objects[file.key][0])) for file in files]
     assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
-    assert world.verified().clean
+    world.verify_clean()
 
 
 def test_commits_of_other_transforms_are_merged_apart() -> None:
@@ -147,7 +147,7 @@ def test_dead_letters_are_carried() -> None:
     lines = [json.loads(line) for line in world.store.objects[letters.key][0].splitlines()]
     assert [line["offset"] for line in lines] == [0, 2, 4]
     assert data.records == 3
-    assert world.verified().clean
+    world.verify_clean()
 
 
 def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() -> None:

@@ -61,8 +61,7 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     assert plan is not None
     assert plan.change.blocker == ""
     assert run_change("reformat", holding(world)) == plan.change
-    report = world.verified()
-    assert report.clean, report.differences
+    report = world.verify_clean()
     assert (report.landed, report.dead_letters) == (7, 1)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.form.format, manifest.reason) == (world.sink.format.type, "reformat")
@@ -101,8 +100,7 @@ def test_the_uuids_of_avro_are_those_of_parquet() -> None:
     run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     (body,) = [body for key, body in world.bodies().items() if key.endswith(".parquet")]
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"who": WHO, "others": [WHO]}, {"who": None, "others": None}]
-    report = world.verified()
-    assert report.clean, report.differences
+    world.verify_clean()
 
 
 def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
@@ -110,7 +108,7 @@ def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
     (before,) = holding(world).manifests(HOUR) or []
     run_change("reformat", holding(world))
     world.log.expire(4)
-    assert world.verified().clean
+    world.verify_clean()
     (after,) = holding(world).manifests(HOUR) or []
     spans = [(file.first_offset, file.last_offset) for file in before.files if file.stream == "data"]
     for file in after.files:
@@ -139,7 +137,7 @@ def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_bet
     now = changed(world, **{**sink, "format": {"type": "avro"}, "flush": {"count": 1}})
     assert run_change("reformat", holding(now)).blocker == ""
     assert offsets(now) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
-    assert now.verified().clean, now.verified().differences
+    now.verify_clean()
 
 
 def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_say_their_offsets() -> None:
@@ -147,7 +145,7 @@ def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_s
     now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
     assert run_change("reformat", holding(now)).blocker == ""
     assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
-    assert now.verified().clean, now.verified().differences
+    now.verify_clean()
 
 
 def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -> None:
@@ -250,7 +248,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
         assert "would not hold the records of" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
     run_change("reformat", holding(world))
-    assert world.verified().clean
+    world.verify_clean()
     assert world.bodies() != before
 
 
@@ -260,5 +258,4 @@ def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
     run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
     assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]
-    report = world.verified()
-    assert report.clean, report.differences
+    world.verify_clean()

@@ -56,7 +56,7 @@ def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_
     run_change("compact", held)
     assert before.isdisjoint(world.bodies())
     assert before < table.followed[3][1]
-    assert world.verified().clean
+    world.verify_clean()
 
 
 def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swept() -> None:

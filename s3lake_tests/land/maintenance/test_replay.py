@@ -28,8 +28,7 @@ def test_what_is_accepted_now_is_data_and_the_rest_stays_with_its_reason(lake: L
     assert (first.chosen, first.landed, [one.count for one in first.refused]) == (3, 2, [1])
     assert (second.chosen, second.landed) == (2, 1)
     assert lake.letters().keys() == {6, 10}
-    report = lake.verified()
-    assert report.clean, report.differences
+    report = lake.verify_clean()
     assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
 
 
@@ -50,7 +49,7 @@ def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None
     assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
     assert "field when" in lake.letters()[2]
     assert [one.taken for one in lake.commits] == [(), ()]
-    assert lake.verified().clean
+    lake.verify_clean()
 
 
 def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_object_each(lake: Lake) -> None:
@@ -63,7 +62,7 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
     ]
     run_change("compact", lake.target())
     assert lake.letters().keys() == {2, 5, 6, 9, 10}
-    assert lake.verified().clean
+    lake.verify_clean()
 
 
 def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
@@ -98,8 +97,7 @@ def test_where_all_was_refused_any_configuration_can_take_it() -> None:
     lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"}).land(b"\xff", b"no json", b"")
     lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
     assert [one.landed for one in lake.replay()] == [3]
-    report = lake.verified()
-    assert report.clean, report.differences
+    report = lake.verify_clean()
     assert (report.landed, report.dead_letters) == (3, 0)
 
 
@@ -139,8 +137,7 @@ def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any
     lake.mended(**{"layout": {}, **now})
     run_change("reformat", lake.target())
     assert sum(one.landed for one in lake.replay()) == 3
-    report = lake.verified()
-    assert report.clean, report.differences
+    report = lake.verify_clean()
     assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
     assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
     assert lake.store.uploads == {}
@@ -150,8 +147,7 @@ def test_nulls_that_failed_land_once_they_may() -> None:
     lake = Lake(layout={}, nulls="fail").land(b"1", None, b"2")
     lake.mended(nulls="skip")
     assert [(one.landed, one.skipped) for one in lake.replay()] == [(0, 1)]
-    report = lake.verified()
-    assert report.clean, report.differences
+    report = lake.verify_clean()
     assert (report.landed, report.dead_letters, report.skipped) == (2, 0, 1)
 
 
@@ -161,8 +157,7 @@ def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
     (before,) = lake.commits
     lake.mended(**MENDED)
     assert [(one.landed, len(one.refused)) for one in lake.replay("layout")] == [(1, 0)]
-    report = lake.verified()
-    assert report.clean, report.differences
+    report = lake.verify_clean()
     assert (report.landed, report.dead_letters) == (3, 1)
     assert lake.commits[0].columns == before.columns
 
@@ -173,8 +168,7 @@ def test_a_column_that_came_later_is_none_of_the_commit() -> None:
     lake.index.create(lake.index.columns_key, Recorded(later))
     lake.mended(**MENDED)
     assert [one.landed for one in lake.replay()] == [1]
-    report = lake.verified()
-    assert report.clean, report.differences
+    lake.verify_clean()
 
 
 def test_a_dead_letter_comes_back_as_it_was() -> None:
