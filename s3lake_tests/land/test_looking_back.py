@@ -92,10 +92,3 @@ def test_nothing_is_deleted_because_of_its_name(world: World) -> None:
     before = dict(world.store.objects)
     world.target(100 * THREE_DAYS).clean()
     assert {key: world.store.objects.get(key) for key in before} == before
-
-
-def test_what_is_younger_than_a_day_may_be_at_work(world: World) -> None:
-    land(world.target(), [FIRST])
-    leave(world)
-    assert world.target(now_minute=71).clean() == []
-    assert left(world)

@@ -240,13 +240,6 @@ class TestBacklog:
         world.now += 1
         assert self.reason(world) == "interval"
 
-    def test_a_record_that_is_older_than_the_flush_interval(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 99)}))
-        world.kafka.since = {0: 99}
-        assert self.reason(world) is None
-        world.kafka.since = {0: 100}
-        assert self.reason(world) == "interval"
-
     def test_records_from_the_past_do_not_make_a_run_of_every_tick(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
         world.write_commit(HOUR, "c", at_ms=world.now - 9 * MINUTE_MS)
@@ -289,27 +282,18 @@ class TestRequests:
         assert result.run_requests == []
         assert "has not ended" in result.skip_message
 
-    @pytest.mark.parametrize(
-        ("status", "said", "pause_ms"),
-        [
-            ("FAILURE", "did not succeed; the next request is 1 min after its end", runs.SOON_MS),
-            ("CANCELED", "was canceled; the next request is 10 min after its end", runs.LATE_MS),
-        ],
-    )
-    def test_what_a_run_failed_to_land_is_asked_for_again_later_not_at_every_tick(
-        self, status: str, said: str, pause_ms: int, world: World
-    ) -> None:
+    def test_what_a_canceled_run_was_to_land_is_asked_for_again_ten_minutes_later(self, world: World) -> None:
         world.now = ended = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
         world.write(Tile(current, {0: Span(0, 10)}, pending="c"))
         assert len(world.tick().run_requests) == 1
-        self.run(world, dg.DagsterRunStatus[status])
+        self.run(world, dg.DagsterRunStatus.CANCELED)
         world.kafka.logs["orders"] = {0: 200}
-        world.now = ended + pause_ms - 20_000
+        world.now = ended + runs.LATE_MS - 20_000
         result = world.tick()
         assert result.run_requests == []
-        assert said in result.skip_message
-        world.now = ended + pause_ms + 60_000
+        assert "was canceled; the next request is 10 min after its end" in result.skip_message
+        world.now = ended + runs.LATE_MS + 60_000
         assert len(world.tick().run_requests) == 1
 
     def test_runs_of_other_topics_and_sinks_are_none_of_its_business(self, world: World) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 
 from s3lake.commit.documents import FileForm, Read
@@ -280,12 +279,6 @@ def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(
         return heads(key)
 
     monkeypatch.setattr(world.store, "head", head)
-    assert world.verify().clean
-
-
-def test_arrow_is_not_asked_to_guess_a_compression(world: World) -> None:
-    # The key decides: text may look like anything.
-    world.landed([bytes(pa.compress(b"1", codec="gzip", asbytes=True)).replace(b"\n", b" ").replace(b"\r", b" ")])
     assert world.verify().clean
 
 

@@ -235,15 +235,6 @@ def test_an_output_file_may_be_just_as_large_as_its_rule_says(size: int, count: 
     assert len(plan_outputs(manifests, CompactOptions(both + size, 4 + count))) == made
 
 
-def test_each_output_file_is_counted_from_nothing() -> None:
-    world = two_files()
-    world.land(*values(5, 6))
-    world.land(*values(7, 8))
-    manifests = list(world.manifests.values())
-    size = manifests[0].files[0].bytes
-    assert [len(sources) for sources in plan_outputs(manifests, CompactOptions(2 * size, 4))] == [2, 2]
-
-
 @pytest.mark.parametrize("format", [{"type": "json"}, {"type": "csv", "header": True}], ids=lambda form: form["type"])
 def test_files_with_the_mark_of_their_commit_and_without_may_be_one(format: dict[str, Any]) -> None:
     assert blocker(two_files(format=format)) == ""

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit import protocol
 from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
-from s3lake.errors import ConfigurationError, FencedError
-from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
-from s3lake.land.maintenance.replay import replay
+from s3lake.errors import ConfigurationError
+from s3lake.land.maintenance.dead_letters import letters_of
 from s3lake_tests.land.maintenance.parts import run_change
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
-from s3lake_tests.verify.world import HOUR
 
 
 @pytest.fixture
@@ -66,6 +63,8 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
 
 
 def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
+    reasons = [[(one.stage, one.count, one.offset) for one in each.letters] for each in lake.commits]
+    assert reasons == [[("layout", 2, 2), ("convert", 1, 6)], [("convert", 1, 10), ("layout", 1, 9)]]
     lake.mended(**MENDED)
     assert [one.chosen for one in lake.replay("layout:")] == [2, 1]
     assert [one.chosen for one in lake.replay("truncated")] == []
@@ -178,22 +177,3 @@ def test_a_dead_letter_comes_back_as_it_was() -> None:
     (letter,) = letters_of(lake.store, lake.commits[0])
     assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
     assert json.loads(letter.line)["stage"] == letter.stage == "convert"
-
-
-def test_a_commit_has_the_reasons_of_the_dead_letters_that_are_left(lake: Lake) -> None:
-    reasons = [[(one.stage, one.count, one.offset) for one in manifest.letters] for manifest in lake.commits]
-    assert reasons == [[("layout", 2, 2), ("convert", 1, 6)], [("convert", 1, 10), ("layout", 1, 9)]]
-    lake.mended(**MENDED)
-    lake.replay("layout:")
-    assert [[(one.stage, one.count) for one in manifest.letters] for manifest in lake.commits] == 2 * [[("convert", 1)]]
-
-
-def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.mended(**MENDED)
-
-    def fenced(*_: Any) -> Any:
-        raise FencedError("another writer was first")
-
-    monkeypatch.setattr(protocol, "commit", fenced)
-    with pytest.raises(FencedError):
-        list(replay(lake.target(), HOUR, ReasonFilter()))

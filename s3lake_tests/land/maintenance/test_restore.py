@@ -18,7 +18,7 @@ from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
 from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
-from s3lake_tests.verify.world import HOUR, IN_TIME
+from s3lake_tests.verify.world import HOUR
 
 RECORD = {"style": "record", "fields": ["key", "value", "headers", "metadata"]}
 
@@ -173,13 +173,6 @@ def test_parts_that_transforms_did_not_change_go_back() -> None:
     with pytest.raises(ConfigurationError, match="transforms or SQL may have changed the headers of its records"):
         _ = Restore(holding(world), [HOUR], "back").planned
     assert [one.value for one in Restore(holding(world), [HOUR], "back", ("headers",)).records()] == [b'{"n": 1}']
-
-
-def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> None:
-    world = Parts(envelope=RECORD, layout={"partition_by": ["n"]})
-    world.land(*(b'{"n":%d}' % (number % 2) for number in range(6)))
-    assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(6))
-    assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
 
 
 @dataclass

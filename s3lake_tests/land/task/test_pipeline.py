@@ -168,7 +168,7 @@ def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, m
     assert bucket.store.uploads == {}
 
 
-# Late records, nulls
+# Late records
 
 
 def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
@@ -179,26 +179,6 @@ def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
         Record(b"4", ms=-1),
     ]
     assert outcome(work(bucket), records).reads[0].late == 2
-
-
-def test_nulls_are_skipped_and_counted(bucket: Bucket) -> None:
-    done = outcome(work(bucket), [Record(None), *objects(1), Record(None)])
-    assert counted(done) == {0: Read(0, 3, read=3, landed=1, skipped=2)}
-    assert bucket.visible(done) == {"t/0/000000000001.json": b'{"n": 1}\n'}
-
-
-@pytest.mark.parametrize(
-    ("format", "expected"), [({"type": "json"}, b'null\n{"n": 1}\n'), ({"type": "text"}, b'\n{"n": 1}\n')]
-)
-def test_nulls_can_be_written(bucket: Bucket, format: dict[str, str], expected: bytes) -> None:
-    done = outcome(work(bucket, format=format, nulls="write"), [Record(None), *objects(1)])
-    assert list(bucket.visible(done).values()) == [expected]
-    assert counted(done) == {0: Read(0, 2, read=2, landed=2)}
-
-
-def test_nulls_can_be_refused(bucket: Bucket) -> None:
-    refused = outcome(work(bucket, nulls="fail"), objects(1), [Record(None)])
-    assert refused == Refused(0, 1, "convert", "the value is null (nulls: fail)")
 
 
 # Records that are refused
@@ -321,11 +301,6 @@ def test_a_span_does_not_count_a_time_that_is_no_date(bucket: Bucket, time: str)
     of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"}, **TOLERANT)
     done = outcome(of, [Record(b'{"at":%s}' % one.encode()) for one in (time, "0")])
     assert counted(done) == {0: Read(0, 2, read=2, landed=1, dead=1)}
-
-
-def test_partitioned_by_what_every_record_shares(bucket: Bucket) -> None:
-    done = outcome(by(bucket, "_topic", "_partition"), objects(1), objects(2))
-    assert list(bucket.visible(done)) == ["t/topic=t/partition=0/t(0_000000000000).json"]
 
 
 def test_a_record_without_a_place_stops_an_intolerant_task(bucket: Bucket) -> None:

@@ -85,20 +85,7 @@ def events(count: int, seed: int = 0) -> pa.BinaryArray:
     return pa.array([one.encode() for one in made], pa.binary())
 
 
-# Count
-
-
-def test_a_file_is_closed_at_its_count() -> None:
-    store = MemoryStore()
-    files = staging(store, flush={"count": 3})
-    add(files, 0, lines(b"0"))
-    add(files, 1, lines(b"1", b"2", b"3", b"4", b"5", b"6"))
-    reported = files.finish()
-    assert [(file.key, file.first_offset, file.last_offset, file.records) for file in reported] == [
-        ("t/0/000000000000.json", 0, 2, 3),
-        ("t/0/000000000003.json", 3, 5, 3),
-        ("t/0/000000000006.json", 6, 6, 1),
-    ]
+# Reports
 
 
 def test_a_report_says_all_that_a_manifest_needs() -> None:
@@ -181,12 +168,6 @@ def test_incompressible_lines_are_not_larger_than_they_may_be() -> None:
 
 
 # Time span
-
-
-def test_a_file_is_closed_before_its_records_lie_too_far_apart() -> None:
-    files = staging(MemoryStore(), flush={"span": "10s"})
-    add(files, 0, lines(*[b"v"] * 5), [0, 9_999, 10_000, 19_999, 20_000])
-    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
