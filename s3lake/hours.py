@@ -61,6 +61,18 @@ def shift(hour: str, by: int) -> str:
     return _key(_number(hour) + by)
 
 
+def require_range(first: str | None, last: str | None) -> None:
+    """Check the ends that a user gives: texts are compared, so a day would select hours without notice.
+
+    Raises:
+        ValueError: one of them is not an hour, or the first is later than the last.
+    """
+    for hour in filter(None, (first, last)):
+        parse(hour)
+    if first and last and first > last:
+        raise ValueError(f"{first} is later than {last}")
+
+
 def span(first: str, last: str) -> Iterator[str]:
     """Return every hour from `first` to `last`, both included."""
     return map(_key, range(_number(first), _number(last) + 1))

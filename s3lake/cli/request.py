@@ -105,8 +105,6 @@ class Request:
             ConfigurationError: an hour is not valid, or the first is later than the last.
         """
         require_hours(self.first, self.last)
-        if self.first is not None and self.last is not None and self.first > self.last:
-            raise ConfigurationError(f"--from {self.first} is later than --to {self.last}")
 
     def require(self, *names: str) -> None:
         """Raise ConfigurationError if one of these options is not given."""
@@ -253,11 +251,10 @@ def print_notices(loaded: LoadedConfig) -> None:
         err.print(f"notice: {notice}", markup=False)
 
 
-def require_hours(*texts: str | None) -> None:
-    """Raise ConfigurationError if one of these is not an hour."""
+def require_hours(first: str | None, last: str | None = None) -> None:
+    """Raise ConfigurationError if one of these is not an hour, or the first is later than the last."""
     try:
-        for hour in filter(None, texts):
-            hours.parse(hour)
+        hours.require_range(first, last)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
 

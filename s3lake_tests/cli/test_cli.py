@@ -88,7 +88,7 @@ class TestExitCodeTwo:
                 "no sink has an hour in this range: they begin events at 2026-01-05T00, and now it is ",
             ),
             (("rewrite", "--from", TEN), "--to H missing: this command never changes everything"),
-            (("verify", "--from", TEN, "--to", START), "--from 2026-01-05T10 is later than --to 2026-01-05T08"),
+            (("verify", "--from", TEN, "--to", START), "2026-01-05T10 is later than 2026-01-05T08"),
             (("rewrite",), "--from H and --to H missing: this command never changes everything"),
         ],
     )
