@@ -10,16 +10,14 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, Json, StringConstraints, ValidationError
 
 from s3lake.errors import ConfigurationError
 from s3lake.sink.model import ConfigModel, Duration, at_least
-from s3lake.text.masking import mask_secrets
 from s3lake.text.options import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _ENVIRONMENTS = ("S3LAKE_ENV_PATH", "IGGY_CONNECTORS_ENV_PATH")
-_ANSWER_SHOWN = 200
-_SECRET = 4  # characters: shorter texts are in every word
 _UNAUTHORIZED = f"give what it asks for in {PREFIX}HEADERS"
 _REMEDIES = {401: _UNAUTHORIZED, 403: _UNAUTHORIZED, 404: "correct the address"}
 
@@ -230,7 +226,7 @@ def fetch(url: str, settings: HttpOptions) -> Text:
             f"{name}: no configuration came{tried}: {error}; check the address and that the server is up"
         ) from None
     if settings.response_data_path or settings.response_error_path:
-        text = _select(text, name, settings, _find_secrets(parts, settings))
+        text = _select(text, name, settings)
     return Text(name, text)
 
 
@@ -270,14 +266,7 @@ def _require_ok(answer: requests.Response, name: str) -> None:
         raise ConfigurationError(f"{name}: {status}; {remedy}")
 
 
-def _find_secrets(parts: SplitResult, settings: HttpOptions) -> list[str]:
-    plain = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
-    words = chain.from_iterable((value, *value.split()) for value in settings.headers.values())
-    secrets = [text for text in (*plain, *words) if len(text) >= _SECRET]
-    return [*secrets, *map(unquote, secrets)]
-
-
-def _select(text: str, name: str, settings: HttpOptions, secrets: list[str]) -> str:
+def _select(text: str, name: str, settings: HttpOptions) -> str:
     """Return what the data path leads to, or all of an answer.
 
     Raises:
@@ -289,20 +278,15 @@ def _select(text: str, name: str, settings: HttpOptions, secrets: list[str]) -> 
     except ValueError as error:
         message = f"is not JSON, which {PREFIX}RESPONSE_DATA_PATH and RESPONSE_ERROR_PATH need: {error}"
         raise ConfigurationError(f"{name}: the answer {message}") from None
-    reported = _value_at(answer, error_path) if error_path else None
-    if reported is not None:
-        shown = mask_secrets(_to_text(reported), secrets)
-        shown = shown if len(shown) <= _ANSWER_SHOWN else shown[:_ANSWER_SHOWN] + "…"
-        raise ConfigurationError(f"{name}: the server reports at {'.'.join(error_path)}: {shown}")
+    if error_path and _value_at(answer, error_path) is not None:  # its text may quote what was sent: it is not shown
+        raise ConfigurationError(f"{name}: the server reports an error, at {'.'.join(error_path)} of its answer")
     data = _value_at(answer, data_path)
     if data is None:
         message = f"Data path '{'.'.join(data_path)}' not found in the answer"
         raise ConfigurationError(f"{name}: {message}; correct {PREFIX}RESPONSE_DATA_PATH")
-    return _to_text(data) if data_path else text
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    if not data_path:
+        return text
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
 
 
 def _value_at(answer: Any, path: Sequence[str]) -> Any:

@@ -254,7 +254,7 @@ def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
     [
         (b'{"data": {"items": [[]]}}', "", "an object with sinks and sources"),
         (b'{"data": {"items": [{"sinks": {"lake": 1}}]}}', "", "an object with sinks and sources"),
-        (b'{"error": "no hunter2-provider"}', "", r"the server reports at error: no \*"),
+        (b'{"error": "no hunter2-provider"}', "", "the server reports an error, at error of its answer"),
         (b"{}", "[connectors.retry]\nmax_attempts = 0\n", "retry_max_attempts: 0"),
     ],
 )

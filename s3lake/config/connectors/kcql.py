@@ -23,7 +23,6 @@ _TOPIC = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@.$-]+")
 _NAME = re.compile(r"`[^`]*`|[A-Za-z0-9_@]+")
 _PROPERTY = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@]+")
 _VALUE = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@+/{{}}:.$-]+")
-_MOST_ELEMENTS = 512  # with a slash each they fill S3's 1,024 bytes
 
 
 class KcqlError(ValueError):
@@ -198,8 +197,6 @@ class _Parser:
             if key in elements:
                 raise KcqlError(offset, f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
             elements[key] = tuple(path)
-            if len(elements) > _MOST_ELEMENTS:
-                raise KcqlError(offset, f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them")
             if not self.take_mark(","):
                 break
         if in_parentheses:

@@ -9,15 +9,6 @@ from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.errors import ConfigurationError
 
-_NOT_JSON = {
-    "Expecting property name": "a key in double quotes is needed, or }",
-    "Expecting ':'": "a colon is needed after a key",
-    "Expecting ','": "a comma is needed between values, or the end of the object or list",
-    "Expecting value": "a value is needed: text in double quotes, a number, true, false or null",
-    "Illegal trailing comma": "a comma before the end is not allowed",
-    "Extra data": "something is after the object",
-}
-
 
 def parse_json(text: str, name: str) -> Node:
     """Return the tree of a JSON object; `name` is the file's name in errors.
@@ -30,9 +21,7 @@ def parse_json(text: str, name: str) -> Node:
     except RecursionError:
         raise ConfigurationError(f"{name}:1:1: nested too deeply") from None
     except json.JSONDecodeError as error:
-        unclosed = "a text is not closed, or has a character that needs a backslash"
-        message = next((message for begin, message in _NOT_JSON.items() if error.msg.startswith(begin)), unclosed)
-        raise ConfigurationError(f"{name}:{error.lineno}:{error.colno}: not JSON: {message}") from None
+        raise ConfigurationError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     if not isinstance(data, dict):
         raise ConfigurationError(f"{name}:1:1: not JSON: an object begins with {{")
     # A text of JSON may hold these as they are, one of YAML only escaped; tabs are between tokens only.
