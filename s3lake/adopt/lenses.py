@@ -23,6 +23,9 @@ class Lock(msgspec.Struct, frozen=True, rename="camel"):
     pending_state: dict[str, Any] | None = None
 
 
+_decode_lock = msgspec.json.Decoder(Lock).decode
+
+
 def read_locks(
     store: Store, root: str, topic: str, group: Mapping[int, int], *, by_value: bool
 ) -> tuple[dict[int, int], dict[int, str]]:
@@ -77,7 +80,7 @@ def read_locks(
 def _read(store: Store, key: str) -> Lock | None:
     document = store.get(key)
     try:
-        return msgspec.json.decode(document.body, type=Lock) if document else None
+        return _decode_lock(document.body) if document else None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"s3://{store.bucket}/{key} is not a lock of the Lenses connector: {error}. Move it away if it is not one"

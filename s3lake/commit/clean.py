@@ -50,6 +50,9 @@ class Settled(msgspec.Struct, frozen=True):
     days: dict[str, str] = {}
 
 
+_decode_settled = msgspec.json.Decoder(Settled).decode
+
+
 def clean(
     index: TopicIndex,
     *,
@@ -258,7 +261,7 @@ def names_below(index: TopicIndex) -> Names:
 def _read_settled(index: TopicIndex) -> Settled:
     stored = index.store.get(index.settled_key)
     try:
-        return msgspec.json.decode(stored.body, type=Settled) if stored else Settled()
+        return _decode_settled(stored.body) if stored else Settled()
     except msgspec.MsgspecError:
         return Settled()  # another version's; every tile is asked once more
 

@@ -39,6 +39,14 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+# Made at import: msgspec ends the process, with a signal, where two threads decode a type of struct for the first time.
+_VERSIONED = msgspec.json.Decoder(_Versioned)
+_HEAD = msgspec.json.Decoder(TopicHead)
+_TILE = msgspec.json.Decoder(Tile)
+_MANIFEST = msgspec.json.Decoder(Manifest)
+_COLUMNS = msgspec.json.Decoder(Recorded)
+_WATERMARK = msgspec.json.Decoder(Watermark)
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -125,24 +133,24 @@ class TopicIndex:
 
     def head(self) -> tuple[TopicHead, str] | None:
         """`topic.json` and its ETag."""
-        return self._read(self.head_key, TopicHead)
+        return self._read(self.head_key, _HEAD)
 
     def tile(self, hour: str) -> tuple[Tile, str] | None:
         """The tile of `hour` and its ETag."""
-        return self._read(self.tile_key(hour), Tile)
+        return self._read(self.tile_key(hour), _TILE)
 
     def manifest(self, hour: str, commit: str) -> Manifest | None:
         """The manifest of a commit."""
-        stored = self._read(self.manifest_key(hour, commit), Manifest)
+        stored = self._read(self.manifest_key(hour, commit), _MANIFEST)
         return stored[0] if stored else None
 
     def columns(self) -> tuple[Recorded, str] | None:
         """The recorded columns and their ETag."""
-        return self._read(self.columns_key, Recorded)
+        return self._read(self.columns_key, _COLUMNS)
 
     def watermark(self) -> tuple[Watermark, str] | None:
         """The note of how far all hours are sealed, and its ETag."""
-        return self._read(self.watermark_key, Watermark)
+        return self._read(self.watermark_key, _WATERMARK)
 
     def existing_tile(self, hour: str) -> tuple[Tile, str]:
         """The tile of an hour that `topic.json` lists, and its ETag.
@@ -150,7 +158,7 @@ class TopicIndex:
         Raises:
             MissingDocumentError: it is not there, however often one looks.
         """
-        return self._existing(self.tile_key(hour), Tile, self.head_key)
+        return self._existing(self.tile_key(hour), _TILE, self.head_key)
 
     def read_listed(self, hour: str, commit: str) -> Manifest:
         """The manifest of a commit that the tile of `hour` lists.
@@ -163,7 +171,7 @@ class TopicIndex:
         if manifest is not None:
             return manifest
         self._refuse_replaced(hour, [commit])
-        return self._existing(self.manifest_key(hour, commit), Manifest, self.tile_key(hour))[0]
+        return self._existing(self.manifest_key(hour, commit), _MANIFEST, self.tile_key(hour))[0]
 
     @contextmanager
     def reading(self, hour: str, commits: Iterable[str]) -> Iterator[None]:
@@ -267,10 +275,10 @@ class TopicIndex:
             "although its condition held: another request of this key may be under way. Run again."
         )
 
-    def _existing(self, key: str, document_type: type[T], named_by: str) -> tuple[T, str]:
+    def _existing(self, key: str, decoder: msgspec.json.Decoder[T], named_by: str) -> tuple[T, str]:
         for pause in (0.0, *PAUSES_S):
             time.sleep(pause)
-            document = self._read(key, document_type)
+            document = self._read(key, decoder)
             if document is not None:
                 return document
         raise MissingDocumentError(
@@ -284,19 +292,19 @@ class TopicIndex:
         now = self.store.get(key)
         return now is not None and now.body == msgspec.json.encode(document)
 
-    def _read(self, key: str, document_type: type[T], *, again: bool = True) -> tuple[T, str] | None:
+    def _read(self, key: str, decoder: msgspec.json.Decoder[T], *, again: bool = True) -> tuple[T, str] | None:
         try:
             stored = self.store.get(key)
-            version = msgspec.json.decode(stored.body, type=_Versioned).version if stored else VERSION
+            version = _VERSIONED.decode(stored.body).version if stored else VERSION
             # First of all: the other fields of a later version are unknown here.
             if version != VERSION:
                 raise DataLossError(
                     f"s3://{self.store.bucket}/{key} has version {version}, this s3lake knows {VERSION}: upgrade s3lake"
                 )
-            document = msgspec.json.decode(stored.body, type=document_type) if stored else None
+            document = decoder.decode(stored.body) if stored else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             if again:  # it may have been damaged on its way
-                return self._read(key, document_type, again=False)
+                return self._read(key, decoder, again=False)
             raise DataLossError(f"s3://{self.store.bucket}/{key} is not an index document of s3lake: {error}") from None
         if stored is None or document is None:
             return None

@@ -54,10 +54,13 @@ class Memory(msgspec.Struct, omit_defaults=True):
     ticked_ms: int = 0
 
 
+_decode_memory = msgspec.json.Decoder(Memory).decode
+
+
 def decode(text: str | None) -> Memory:
     """Return the memory of a cursor; an empty one if the cursor is lost or cannot be read."""
     try:
-        return msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
+        return _decode_memory(zlib.decompress(base64.b64decode(text or "")))
     except (msgspec.MsgspecError, zlib.error, ValueError):
         return Memory()
 

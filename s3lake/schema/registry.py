@@ -104,6 +104,10 @@ class _Problem(msgspec.Struct):
     message: str = ""
 
 
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+_decode_problem = msgspec.json.Decoder(_Problem).decode
+
+
 @functools.lru_cache(maxsize=32)
 def get_client(connection: Connection) -> Client:
     """The one client of this process for a registry."""
@@ -210,7 +214,7 @@ class Client:
     def _read(self, status: int, body: bytes, url: str) -> _Answer:
         if status == 200:
             try:
-                return msgspec.json.decode(body, type=_Answer)
+                return _decode_answer(body)
             except msgspec.DecodeError:
                 raise ConfigurationError(_no_registry(url, "an answer without a schema")) from None
         if status in _AGAIN:
@@ -221,7 +225,7 @@ class Client:
                 "converter.registry, and that this user may read schemas"
             )
         with suppress(msgspec.DecodeError):
-            problem = msgspec.json.decode(body, type=_Problem)
+            problem = _decode_problem(body)
             if problem.error_code in _NOT_FOUND:
                 raise UnknownSchema(f"the registry says {problem.message[:_SHOWN]!r}")
         raise ConfigurationError(_no_registry(url, f"HTTP {status}"))
