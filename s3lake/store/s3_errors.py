@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from s3lake.errors import StoreDeniedError
+from s3lake.text.masking import mask_secrets
 
 # An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
 _STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
@@ -73,7 +74,7 @@ def translate_error(
 
     if isinstance(error, exceptions.ClientError):
         return _translate_refusal(error.response, secrets, what, operation, expected)
-    message = f"{type(error).__name__}: {_mask(str(error), secrets).rstrip('.')}"
+    message = f"{type(error).__name__}: {mask_secrets(str(error), secrets).rstrip('.')}"
     # A wrong certificate or protocol stays wrong.
     if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
         return StoreDeniedError(
@@ -109,7 +110,7 @@ def _translate_refusal(
     response: Mapping[str, Any], secrets: Sequence[str], what: str, operation: str, expected: Set[int | str]
 ) -> Exception:
     code = str(response.get("Error", {}).get("Code", ""))
-    message = _mask(str(response.get("Error", {}).get("Message") or ""), secrets)
+    message = mask_secrets(str(response.get("Error", {}).get("Message") or ""), secrets)
     status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     answer = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
     if code != "NoSuchBucket" and (status in expected or code in expected):
@@ -128,9 +129,3 @@ def _translate_refusal(
             "and the use of the bucket's encryption key if it has one"
         )
     return StoreDeniedError(f"{what} was refused: {answer}. To go on: {_REMEDIES.get(code, remedy)}.")
-
-
-def _mask(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "********")
-    return text

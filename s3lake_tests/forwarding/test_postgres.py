@@ -16,8 +16,8 @@ import yaml
 import s3lake
 from s3lake.commit.documents import Recorded
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedError, IncompleteError
-from s3lake.forwarding.hour import Hour, forward_hour
+from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedError
+from s3lake.forwarding.hour import forward_hour
 from s3lake.forwarding.postgres import Postgres
 from s3lake.land.landing import rewrite
 from s3lake_tests.forwarding.conftest import System
@@ -112,12 +112,6 @@ def shelf(s3_server: EmbeddedS3, tmp_path: Path) -> Shelf:
     shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), pa.table({"id": [2], "type": ["b"]}))
     shelf.commit(SIX, pa.table({"id": [3], "type": ["c"]}))
     return shelf
-
-
-@_MORE
-def test_an_hour_that_is_not_landed_as_a_whole_is_refused(shelf: Shelf) -> None:
-    with pytest.raises(IncompleteError, match="2026-11-20T07 never landed"):
-        Hour.from_index(shelf.sink, "orders", "2026-11-20T07", shelf.index.store)
 
 
 @_MORE

@@ -85,12 +85,6 @@ def test_requests_go_through_the_proxy(server: Scripted) -> None:
     assert server.headers[0]["proxy-authorization"] == f"Basic {base64.b64encode(b'me:p@ss/word').decode()}"
 
 
-def test_requests_over_https_go_through_the_proxy_too() -> None:
-    proxied = client.make_client(replace(PLACE, proxy="http://proxy:3128"))
-    assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
-    assert client.make_client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
-
-
 def test_uploads_carry_no_checksum_that_other_stores_refuse(server: Scripted) -> None:
     server.store().put("k", b"body")
     assert not [name for name in server.headers[0] if "checksum" in name or name == "x-amz-trailer"]

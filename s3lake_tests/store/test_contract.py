@@ -331,11 +331,6 @@ class TestListing:
             store.put(f"{prefix}{key}", b"")
         assert list(store.list_steps(f"{prefix}a/")) == ["b", "c d"]
 
-    def test_listing_is_lazy(self, store: Store, prefix: str) -> None:
-        for name in "abc":
-            store.put(prefix + name, b"")
-        assert next(store.list(prefix)) == prefix + "a"
-
 
 @pytest.mark.parametrize(
     "ask",

@@ -345,15 +345,3 @@ def test_a_store_that_has_only_to_keep_bytes_is_not_tried_for_more() -> None:
     store = CountedStore()
     ensure_settings_work(store, "raw/")
     assert store.requests == {}
-
-
-def test_a_trial_of_a_real_store_costs_one_request_in_the_next_process(
-    s3_store: S3Store, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
-    s3_store.requests.clear()
-    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
-    assert not s3_store.requests
-    monkeypatch.setattr("s3lake.store.trial._passed", set())
-    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
-    assert s3_store.requests == {"GetObject": 1}
