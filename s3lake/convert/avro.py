@@ -62,7 +62,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         refused: Refusals = {}
     else:
         skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
-    gathering = Gathering.for_rows(len(raw))
+    gathering = Gathering(len(raw))
     for number, rows in group_by_id(numbers):
         reader = compile_registered(registry, number, "AVRO", functools.partial(_make_reader, registry.exact))
         if isinstance(reader, str):

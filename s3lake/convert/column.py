@@ -53,19 +53,13 @@ class Schemas:
         return joined if np.array_equal(at, np.arange(len(joined))) else joined.take(pa.array(at, mask=self.codes < 0))
 
 
-@dataclass
 class Gathering:
-    """Columns as they are found, schema by schema."""
+    """Columns of `total` rows as they are found, schema by schema; a row has no schema before it is added."""
 
-    codes: Numbers
-    at: Numbers
-    distinct: list[Schema]
-    arrays: list[list[pa.Array]]
-
-    @classmethod
-    def for_rows(cls, total: int) -> Gathering:
-        """Begin with `total` rows, none of which has a schema yet."""
-        return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
+    def __init__(self, total: int) -> None:
+        self.codes, self.at = np.full(total, -1), np.zeros(total, np.int64)
+        self.distinct: list[Schema] = []
+        self.arrays: list[list[pa.Array]] = []
 
     def add(self, schema: Schema, rows: Numbers, array: pa.Array | None, *, keep_nulls: bool = False) -> None:
         """Add rows of a schema with their columns, if these are read; unless nulls are kept, they have no schema."""

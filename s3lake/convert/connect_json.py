@@ -79,7 +79,7 @@ class _Payloads:
     def __init__(self, converter: str, lines: pa.BinaryArray, request: ReadRequest) -> None:
         self.texts: list[bytes | None] = lines.to_pylist()
         self._converter, self._tabular = converter, request.tabular
-        self._gathering = Gathering.for_rows(len(lines))
+        self._gathering = Gathering(len(lines))
 
     def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
         """Read the payloads of one schema. Replaces their texts. Return the refused ones."""

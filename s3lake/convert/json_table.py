@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal as Number
 from operator import attrgetter
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from s3lake.convert.arrays import Build, Misfit
 from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_block import Block, is_foreign, make_block
 from s3lake.convert.json_types import LARGE, decode_json, infer_type, widen
-from s3lake.convert.limits import NO_LIMITS, Limits, explain_unsupported
+from s3lake.convert.limits import HAS_LARGE, NO_LIMITS, Limits, explain_unsupported
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import find_type
@@ -141,7 +141,7 @@ def read_objects(
         lost = look.find_rounded_columns() if batch is None else None
         if not lost:
             break
-        limits = limits.keep_integers(lost)
+        limits = replace(limits, integral={**dict.fromkeys(lost, HAS_LARGE), **limits.integral})
     refused = look.refused
     if batch is None:
         batch, more = _make_reader(Struct(wider)).read(texts, look.rows)

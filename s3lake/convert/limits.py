@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from s3lake.encode.formats import Rule
 from s3lake.schema.changes import find_differences
@@ -38,10 +38,6 @@ class Limits:
     rule: Rule = ""
     most: int = sys.maxsize
     integral: Mapping[str, str] = field(default_factory=dict)
-
-    def keep_integers(self, paths: Iterable[str]) -> Limits:
-        """Return limits within which these columns stay columns of integers, too."""
-        return replace(self, integral={**dict.fromkeys(paths, HAS_LARGE), **self.integral})
 
 
 NO_LIMITS = Limits()

@@ -46,7 +46,7 @@ def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refu
 def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
     numbers, refused = _decode_numbers(name, raw)
-    gathering = Gathering.for_rows(len(raw))
+    gathering = Gathering(len(raw))
     gathering.add(Schema(None, _ENCODED[name][1]), np.arange(len(raw)), numbers)
     return Column.from_columns(name, raw, gathering, texts=True), refused
 

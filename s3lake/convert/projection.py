@@ -54,7 +54,7 @@ class SchemaProjector:
         targets = {code: self._find_target(schema) for code, schema in present.items()}
         if targets == present:
             return column, lost, filled
-        gathering = Gathering.for_rows(len(schemas.codes))
+        gathering = Gathering(len(schemas.codes))
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
             gone = _find_new_fields(fields_of(target.type), fields_of(seen.type))

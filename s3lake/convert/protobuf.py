@@ -71,7 +71,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         ConfigurationError: it refused, or the descriptor set cannot be used.
     """
     registry, values = request.schemas, raw.to_pylist()
-    gathering, refused = Gathering.for_rows(len(raw)), Refusals()
+    gathering, refused = Gathering(len(raw)), Refusals()
     if registry.descriptors:
         present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False)).tolist()
         groups: _Groups = {(0, ()): (present, [values[row] for row in present])}

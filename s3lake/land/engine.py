@@ -66,7 +66,7 @@ class ReadRequest:
     @property
     def needs_spark(self) -> bool:
         """True if Spark computes the sink's SQL."""
-        return self.work.projection is not None and self.work.projection.needs_spark
+        return self.work.projection is not None and self.work.projection.query.needs_spark
 
 
 Steps = Generator[ReadRequest, list[Outcome], A]

@@ -82,7 +82,7 @@ class Job:
         work = work.with_contract(from_document(columns.columns))
         if recorded is None:  # a first look spares reading everything twice
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
-            computed = work.projection is not None and work.projection.needs_spark
+            computed = work.projection is not None and work.projection.query.needs_spark
             for needed in (computed, work.conversion.has_columns):
                 if needed:
                     columns = record((yield from self._run(replace(work, look_only=True), heads, columns)))

@@ -121,7 +121,6 @@ class Client:
         self._connection = connection
         self._schemas: dict[int, RegisteredSchema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
-        self._opened: requests.Session | None = None
 
     def schema(self, number: int) -> RegisteredSchema:
         """The schema with an id.
@@ -197,7 +196,7 @@ class Client:
         try:
             # `verify` of a session gives way to the environment's, that of a request does not.
             to = self._connection
-            response = self._session().get(address, timeout=to.timeout, allow_redirects=False, verify=to.ca_file)
+            response = self._session.get(address, timeout=to.timeout, allow_redirects=False, verify=to.ca_file)
         except requests.exceptions.SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" not in str(error):
                 raise _Unavailable(f"TLS: {error}") from None
@@ -230,26 +229,25 @@ class Client:
                 raise UnknownSchema(f"the registry says {problem.message[:_SHOWN]!r}")
         raise ConfigurationError(_no_registry(url, f"HTTP {status}"))
 
+    @functools.cached_property
     def _session(self) -> requests.Session:
-        if self._opened is None:
-            import requests
+        import requests
 
-            to, session = self._connection, requests.Session()
-            for name in ("ca_file", "cert_file", "key_file"):
-                path = getattr(to, name)
-                if path is not None and not Path(path).exists():
-                    raise ConfigurationError(
-                        f"converter.registry.{name} {path}: no such file where this runs; every worker needs it"
-                    )
-            session.headers["Accept"] = "application/vnd.schemaregistry.v1+json, application/json"
-            if to.token is not None:
-                session.auth = functools.partial(_with_token, to.token)
-            elif to.user is not None:
-                session.auth = (to.user, to.password or "")
-            if to.cert_file is not None:
-                session.cert = (to.cert_file, to.key_file) if to.key_file else to.cert_file
-            self._opened = session
-        return self._opened
+        to, session = self._connection, requests.Session()
+        for name in ("ca_file", "cert_file", "key_file"):
+            path = getattr(to, name)
+            if path is not None and not Path(path).exists():
+                raise ConfigurationError(
+                    f"converter.registry.{name} {path}: no such file where this runs; every worker needs it"
+                )
+        session.headers["Accept"] = "application/vnd.schemaregistry.v1+json, application/json"
+        if to.token is not None:
+            session.auth = functools.partial(_with_token, to.token)
+        elif to.user is not None:
+            session.auth = (to.user, to.password or "")
+        if to.cert_file is not None:
+            session.cert = (to.cert_file, to.key_file) if to.key_file else to.cert_file
+        return session
 
 
 def _with_token(token: str, request: requests.PreparedRequest) -> requests.PreparedRequest:

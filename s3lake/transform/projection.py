@@ -118,11 +118,6 @@ class Projection:
     shapes: Mapping[str, str] = field(default_factory=dict)
     is_full: bool = False
 
-    @property
-    def needs_spark(self) -> bool:
-        """True if Spark computes something before the task begins."""
-        return self.query.needs_spark
-
 
 def read_fields(value: bytes | None, converter: str) -> Members:
     """Return the fields of a value. A value that is not a JSON object is the field `value`.

@@ -132,7 +132,7 @@ class Work:
     def prepare_batch(self, batch: pa.RecordBatch) -> Prepared:
         """Return a batch as conversion takes it: after transforms and SQL."""
         projection = self.projection
-        if projection is not None and projection.needs_spark:
+        if projection is not None and projection.query.needs_spark:
             return read_computed(batch, projection)
         ready = Prepared(batch, batch)
         if self.chain is not None:

@@ -161,7 +161,8 @@ class KafkaOffsets:
         return epochs.find_truncations(settings, topic, reached, self.timeout_s)
 
     def topics(self) -> list[str]:
-        return self._ask("the names of topics", _Query.read_names)
+        names = self._ask("the names of topics", _Query.read_metadata)
+        return sorted(name for name in names if not re.fullmatch("__.+", name))  # others are Kafka's own
 
     def _ask(self, what: str, question: Callable[[_Query], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
@@ -240,7 +241,7 @@ class _Query:
 
     def read_log_ends(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Return the last stable offset of every topic-partition, in one request per broker."""
-        partitions = {name: one.partitions for name, one in self._read_metadata().items() if one.error is None}
+        partitions = {name: one.partitions for name, one in self.read_metadata().items() if one.error is None}
         keys = [TopicPartition(topic, number) for topic in topics for number in partitions.get(topic, ())]
         if not keys:
             return {}
@@ -255,10 +256,6 @@ class _Query:
             raise next(iter(errors.values()))
         return {topic: one for topic, one in ends.items() if topic not in errors}
 
-    def read_names(self) -> list[str]:
-        """Return the names of the topics that users made."""
-        return sorted(name for name in self._read_metadata() if not re.fullmatch("__.+", name))
-
     def _list_offsets(self, keys: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, Future[Any]]:
         return self._client.list_offsets(
             dict.fromkeys(keys, spec),
@@ -266,7 +263,8 @@ class _Query:
             request_timeout=self._remaining_s(),
         )
 
-    def _read_metadata(self) -> Mapping[str, TopicMetadata]:
+    def read_metadata(self) -> Mapping[str, TopicMetadata]:
+        """Return what the brokers say of all topics, by name."""
         try:
             return self._client.list_topics(timeout=self._remaining_s()).topics
         except KafkaException as error:
