@@ -6,10 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.convert.values import Conversion, Converted
+from s3lake.source.records import HEADERS
 
 Headers = Sequence[tuple[str, bytes | None]]
-
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def batch(

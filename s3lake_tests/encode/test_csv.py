@@ -16,15 +16,11 @@ from pyarrow import csv as pyarrow_csv
 
 from s3lake.encode import FileFormat, prepare
 from s3lake_tests.encode.tables import FLAT, batches, everything
-from s3lake_tests.encode.written import LINES, VERBS, written
+from s3lake_tests.encode.written import LINES, VERBS, batch, written
 from s3lake_tests.kit.codecs import TEXT_CODECS, decompress
 
 CSV = FileFormat("csv", "none", framing=LINES)
 PLAIN = FileFormat("csv", "none", header=False, framing=LINES)
-
-
-def batch(**columns: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
 def cells(array: pa.Array) -> list[str]:

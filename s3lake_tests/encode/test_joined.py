@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -17,7 +16,7 @@ from s3lake.encode.joined import Behind, open_joiner, read_join_key
 from s3lake.store.upload import Spill
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.encode.tables import EVERYTHING, batches, plain_rows
-from s3lake_tests.encode.written import LINES, written
+from s3lake_tests.encode.written import LINES, batch, records, written
 from s3lake_tests.kit.codecs import COMPRESSED, TEXT_CODECS, decompress
 
 FRAMINGS = [LINES, ("", "\n", ""), ("[\n", ",\n", "\n]"), ("<", "", ">"), ("→", "·", "·")]
@@ -36,14 +35,6 @@ def joined(form: FileFormat, bodies: Sequence[bytes], chunk: int = 10**6) -> byt
         file.close()
     spill.close()
     return b"".join(out)
-
-
-def records(*values: bytes) -> pa.BinaryArray:
-    return pa.array(values, pa.binary())
-
-
-def batch(**columns: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
 @pytest.mark.parametrize("codec", TEXT_CODECS)

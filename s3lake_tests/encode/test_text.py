@@ -2,22 +2,17 @@
 
 import gzip
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
 from s3lake.encode.text import TextEncoder
-from s3lake_tests.encode.written import LINES, VERBS, written
+from s3lake_tests.encode.written import LINES, VERBS, records, written
 from s3lake_tests.kit.codecs import COMPRESSED, TEXT_CODECS, decompress, unframed
 
 ARRAY = ("[\n", ",\n", "\n]")
 NO_FINAL_NEWLINE = ("", "\n", "")
-
-
-def records(*values: bytes) -> pa.BinaryArray:
-    return pa.array(values, pa.binary())
 
 
 def form(codec: str = "none", framing: tuple[str, str, str] | None = LINES, type: str = "json") -> FileFormat:

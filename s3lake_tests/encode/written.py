@@ -3,11 +3,21 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pyarrow as pa
+
 from s3lake.encode import FileFormat, open_encoder
 from s3lake.store.upload import Spill
 
 LINES = ("", "\n", "\n")
 VERBS = ("", "drain", "relieve")
+
+
+def records(*values: bytes) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
 def written(form: FileFormat, payloads: Iterable[Any], verbs: Iterable[str] = (), *, chunk: int = 10**6) -> bytes:
