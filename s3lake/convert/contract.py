@@ -97,9 +97,9 @@ class Contract:
         return bool(self.required or self.rules)
 
     @property
-    def holds_fields(self) -> bool:
-        """True if fields are compared with columns."""
-        return bool(self.columns) and (self.on_new_field, self.on_type_change) != ("evolve", "evolve")
+    def compares_fields(self) -> bool:
+        """True if fields are compared with columns, once any are recorded."""
+        return (self.on_new_field, self.on_type_change) != ("evolve", "evolve")
 
     def find_broken(self, texts: pa.BinaryArray, without: Collection[int]) -> Refusals:
         """Values, as JSON, that lack a required field or break the rules; rows `without` hold anything."""

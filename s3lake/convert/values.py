@@ -85,7 +85,7 @@ class Conversion:
         keyed: whether the layout reads keys.
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
-        contract: what values have to be; None if they can be anything.
+        contract: what values have to be; by itself they can be anything.
         integral: path of a column that stays one of integers -> why.
         table: what the sink's table asks of columns; empty without a table.
         integers_of_table: paths of its columns of integers when the micro-batch began.
@@ -106,7 +106,7 @@ class Conversion:
     keyed: bool = False
     valued: bool = True
     max_columns: int = sys.maxsize
-    contract: Contract | None = None
+    contract: Contract = field(default_factory=Contract)
     compatibility: str = "none"
     integral: Mapping[str, str] = field(default_factory=dict)
     table: Rule = ""
@@ -178,7 +178,7 @@ class Conversion:
         if projector is not None:
             value, lost, converted.filled = projector.project(rows.value)
             rows, converted.dropped = replace(rows, value=value), converted.dropped + lost
-        if self.contract is not None and self.contract.looks_at_values:
+        if self.contract.looks_at_values:
             broken = self.contract.find_broken(rows.value.data, refused)
             converted.refused, converted.broken = refused | broken, len(broken)
         shape = self._shape
@@ -200,8 +200,8 @@ class Conversion:
         typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         spliced = shape is not None and shape.limits.rule == "avro" and shape.spread == "value"
         spliced = spliced and self.compatibility == "none"
-        texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
-        unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
+        texts = self.valued or not tabular or self.contract.looks_at_values
+        unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
         request = ReadRequest(tabular, texts, spliced, unchecked, self.registry)
         value, refused = CONVERTERS[self.value].read(batch.column("value"), request)
         left_out: set[int] = set()
@@ -274,12 +274,12 @@ class Conversion:
 
     def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:
         """Make a table of rows, held to the contract. Return the rows that it has."""
-        contract = self.contract if self.contract is not None and self.contract.holds_fields else None
+        compares = self.contract.compares_fields and bool(self.contract.columns)
         recorded = converted.columns
         has_schema = rows.value.schema is not None
-        table = None if contract is not None and has_schema else envelope_table.read(shape, rows, recorded)
-        if contract is not None and (table is None or table.columns != recorded or table.refused):
-            result = contract.find_departures(rows.value, self.declared)
+        table = None if compares and has_schema else envelope_table.read(shape, rows, recorded)
+        if compares and (table is None or table.columns != recorded or table.refused):
+            result = self.contract.find_departures(rows.value, self.declared)
             if result is not None:
                 converted.forbidden |= rows.by_batch_row(result.forbidden)
                 converted.dropped.update(result.dropped)

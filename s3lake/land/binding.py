@@ -167,18 +167,17 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
     )
 
 
-def contract(sink: Sink) -> Contract | None:
-    """Return the rules that values have to fulfil. Return None if the sink has none."""
+def contract(sink: Sink) -> Contract:
+    """Return the rules that values have to fulfil."""
     from s3lake.convert.contract import Contract
 
     asked = sink.schema_policy
-    bound = Contract(
+    return Contract(
         on_new_field=asked.on_new_field,
         on_type_change=asked.on_type_change,
         required=tuple(tuple(path.split(".")) for path in asked.required),
         rules=b"" if asked.rules is None else msgspec.json.encode(asked.rules),
     )
-    return None if bound == Contract() else bound
 
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:

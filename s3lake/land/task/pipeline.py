@@ -79,17 +79,17 @@ class Work:
     @property
     def by_columns(self) -> bool:
         """True if recorded columns matter: columns of files grow, or the contract compares records with them."""
-        return self.conversion.has_columns or self.conversion.contract is not None
+        return self.conversion.has_columns or self.conversion.contract.compares_fields
 
     def with_contract(self, columns: Columns) -> Work:
         """Return the work with the columns recorded when it began: the contract compares records with them."""
-        conversion, contract = self.conversion, self.conversion.contract
+        conversion = self.conversion
         if conversion.table:
             conversion = replace(conversion, integers_of_table=tuple(leaf_paths(columns, _INTEGERS)))
-        if contract is None:
-            return replace(self, conversion=conversion)
-        contract = replace(contract, columns=conversion.of_values(columns))
-        return replace(self, conversion=replace(conversion, contract=contract))
+        if conversion.contract.compares_fields:
+            contract = replace(conversion.contract, columns=conversion.of_values(columns))
+            conversion = replace(conversion, contract=contract)
+        return replace(self, conversion=conversion)
 
     def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
         """Return the work for files with these columns; columns at the paths `exact` stay integers."""
