@@ -142,14 +142,17 @@ def _sensor(
         states = tick.look_at_routes()
         absent = [route for route in routes if not ends.get(route.topic)]
         missing = tick.look_at_absent(absent)
-        requested = _choose(states)
+        due = [state for state in states if state.span]
+        group = [state for state in due if not state.alone][:MAX_TOPICS]
+        alone = [state for state in due if state.alone][:_MAX_ALONE]
+        requested = [*group, *alone]
         _report_errors(context, routes, states, missing, requested)
         for state in requested:
             tick.remember_request(state)
         memory.ticked_ms = now_ms
         observations = _observe(tick, states, observed_elsewhere)  # which the cursor remembers
         return dg.SensorResult(
-            run_requests=_run_requests(catalog, requested, context),
+            run_requests=_run_requests(catalog, group, alone, context),
             skip_reason=None if requested else "; ".join([*_describe(tick, states, absent), *map(str, missing)]),
             cursor=sensor_memory.encode(memory),
             asset_events=[*chain.from_iterable(state.sealed for state in states), *observations],
@@ -179,22 +182,13 @@ def _report_errors(
         raise dg.Failure(str(missing[0])) from missing[0]
 
 
-def _choose(states: Sequence[RouteState]) -> list[RouteState]:
-    """Choose what is requested now: one run of topics together, and runs of topics alone."""
-    due = [state for state in states if state.span]
-    group = [state for state in due if not state.alone]
-    return [*group[:MAX_TOPICS], *[state for state in due if state.alone][:_MAX_ALONE]]
-
-
 def _run_requests(
-    catalog: Catalog, requested: Sequence[RouteState], context: dg.SensorEvaluationContext
+    catalog: Catalog, group: Sequence[RouteState], alone: Sequence[RouteState], context: dg.SensorEvaluationContext
 ) -> list[dg.RunRequest]:
-    """Return one run for each topic that is landed alone, and one for all others.
+    """Return one run for all topics of the group, and one for each topic that is landed alone.
 
     They have no run keys: Dagster resumes an interrupted tick by the ids of its runs.
     """
-    alone = [state for state in requested if state.alone]
-    group = [state for state in requested if not state.alone]
     for why, count in Counter(state.why for state in group).most_common():
         context.log.info(f"{count} topics: {why}")
     for state in alone:

@@ -198,18 +198,3 @@ def test_fields_that_got_the_default_of_a_newer_schema_are_counted_in_the_commit
         made.produce(0, framed(new, datum(defaulted, {"id": 1, "note": "n"})), framed(old, datum(V1, {"id": 2})))
         (landed,) = land(made.target(), [FIRST])
     assert landed.manifests[0].filled == {"note": 1}
-
-
-def test_a_type_of_a_producer_s_schema_that_fits_no_column_is_a_change_that_is_told_once() -> None:
-    with serving() as registry:
-        made = World(**PARQUET, converter={"value": "avro", "registry": {"url": registry.url}})
-        old, new = record(("id", "long")), record(("id", "string"))
-        numbers = registry.add(old), registry.add(new)
-        made.produce(0, framed(numbers[0], datum(old, {"id": 1})))
-        made.produce(1, framed(numbers[1], datum(new, {"id": "x"})))
-        made.produce(2, framed(numbers[1], datum(new, {"id": "y"})))
-        target = made.target()
-        _, second, _ = land(target, [FIRST, SECOND, THIRD])
-    assert [(step.hour, step.commit, step.change) for step in steps(target.index) if not step.first] == [
-        (SECOND, second.tile.commits[0], Change("id", "int64", "string, in files of its own"))
-    ]

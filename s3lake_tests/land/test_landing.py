@@ -165,21 +165,6 @@ class TestTransactions:
         assert_all_landed(lake, target, 15)
 
 
-class TestRefusedRecords:
-    BAD = (*values(3), b"{ broken", *values(3, first=3))
-
-    def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
-        topic = lake.filled(self.BAD, at(TEN, 5))
-        target = lake.target(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
-        (landed,) = land(target, [TEN])
-        (letters,) = lake.objects("raw/_dead_letters/")
-        assert letters in [file.key for file in landed.manifests[0].files]
-        (letter,) = [json.loads(line) for line in lake.body(letters).splitlines()]
-        assert (letter["topic"], letter["partition"], letter["offset"]) == (topic, 0, 3)
-        assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
-        assert_all_landed(lake, target, 7)
-
-
 class TestRewrite:
     def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(TEN, 5))

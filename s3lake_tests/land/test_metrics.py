@@ -139,13 +139,6 @@ def test_hours_that_are_over_and_not_landed_are_not_complete(world: World) -> No
     assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 2
 
 
-def test_an_hour_that_became_complete_is_seen_in_a_later_scrape(world: World) -> None:
-    world.write("orders", complete(10, 0, 10), Tile("2026-01-05T11", {0: Span(10, 15, 30)}), complete(12, 30, 30))
-    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 1
-    world.write("orders", complete(10, 0, 10), complete(11, 10, 30), complete(12, 30, 30))
-    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 0
-
-
 def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
     tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: Span(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
     world.write("orders", *tiles)

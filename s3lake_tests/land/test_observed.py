@@ -139,13 +139,6 @@ def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest
     assert caplog.records[-1].levelname == "WARNING"
 
 
-def test_records_before_the_start_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World()
-    world.produce(-400_000, *[b'{"id":1}'] * 100)  # as a producer stamps that writes seconds
-    (warning,) = logged(world.target(), caplog, FIRST)
-    assert warning.startswith(f"events orders {FIRST}: 100 offsets are before {FIRST}, where landing starts")
-
-
 # ---------------------------------------------------------------------------------------------------------------- merge
 
 UNJOINABLE = {"type": "csv", "header": False}

@@ -216,11 +216,6 @@ def test_two_records_that_have_too_many_files_together_become_two_commits() -> N
     assert committed(target, FIRST) == [(at, at + 1) for at in range(10)]
 
 
-def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
-    with pytest.raises(TooManyFilesError):
-        land(refusing(0, world().target()), [FIRST])
-
-
 # The store
 
 
