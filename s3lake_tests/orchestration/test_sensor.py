@@ -319,10 +319,6 @@ class TestSinksOfOneTopic:
         create_run_for_test(two.instance, tags=tags, status=dg.DagsterRunStatus.STARTED)
         assert [one.job_name for one in two.tick().run_requests] == ["land_copy"]
 
-    def test_an_index_that_cannot_be_read_does_not_hold_up_the_other(self, two: World) -> None:
-        two.store.put(two.index("copy").head_key, b"{ no index")
-        assert [one.job_name for one in two.tick().run_requests] == ["land_events"]
-
 
 class TestCursor:
     """It is advice; the index is the truth."""

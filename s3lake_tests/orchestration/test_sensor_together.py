@@ -219,12 +219,9 @@ class TestRuns:
             world.instance.add_run_tags(run.run_id, {names.FAILED: " ".join(failed)})
         world.instance.report_run_failed(run)
 
-    def test_after_a_run_that_failed_a_topic_the_others_are_requested_at_once(self, world: World) -> None:
+    def test_a_topic_that_failed_is_requested_alone_after_a_minute_and_the_others_at_once(self, world: World) -> None:
         self.fail(world, "t0001")
         assert spans(world.tick(0)) == {self.SPAN: ["t0000", "t0002"]}
-
-    def test_a_topic_that_failed_is_requested_alone_after_a_minute(self, world: World) -> None:
-        self.fail(world, "t0001")
         together, alone = world.tick(2 * runs.SOON_MS).run_requests
         assert together.run_config["ops"]["land_together_events_op"]["config"]["hours"] == {
             self.SPAN: ["t0000", "t0002"]

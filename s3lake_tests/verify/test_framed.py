@@ -210,16 +210,6 @@ def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, A
     )
 
 
-def test_without_a_registry_nothing_is_compared(registry: SchemaRegistry) -> None:
-    some = world(registry, {"format": {"type": "json"}}, {"value": "avro"})
-    staged(some, [(None, framed(registry.add("int"), b"\2"), [])])
-    some.sink = World(format={"type": "json"}).sink
-    report = some.verify()
-    assert report.differences == ()
-    (reason,) = (one.reason for checked in report.checked for one in checked.not_checkable)
-    assert "need a Schema Registry" in reason
-
-
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_records_of_a_schema_that_the_registry_has_no_more_are_not_comparable_and_not_lost(
     registry: SchemaRegistry, format: str

@@ -290,6 +290,7 @@ def test_two_commits_that_can_only_be_compared_with_a_registry_are_not_clean(wor
     report = world.verify()
     (unchecked,) = report.checked[0].not_checkable
     assert (unchecked.first, unchecked.end, unchecked.state) == (0, 8, "incomparable")
+    assert "need a Schema Registry" in unchecked.reason
     assert (report.clean, report.compared, report.not_compared) == (False, 0, 8)
 
 
