@@ -288,27 +288,27 @@ class TestMemory:
         found = state.subsets.get(status)
         return set(found.subset_value.get_partition_keys()) if found else set()
 
-    def test_a_red_hour_stays_red_while_others_are_green_until_it_is_fine(self, world: World) -> None:
-        with dg.DagsterInstance.ephemeral() as instance:
-            world.commit(TEN, 10, 20, landed=8, dead=2)
-            self.materialise(instance, NINE, TEN)
-            world.run(names.range_tags(NINE, TEN), instance)
-            assert self.failed(instance, "dead_letters") == {TEN}
+    def test_a_red_hour_stays_red_while_others_are_green_until_it_is_fine(
+        self, world: World, instance: dg.DagsterInstance
+    ) -> None:
+        world.commit(TEN, 10, 20, landed=8, dead=2)
+        self.materialise(instance, NINE, TEN)
+        world.run(names.range_tags(NINE, TEN), instance)
+        assert self.failed(instance, "dead_letters") == {TEN}
 
-            self.materialise(instance, ELEVEN)
-            world.run({"dagster/partition": ELEVEN}, instance)
-            green = AssetCheckExecutionResolvedStatus.SUCCEEDED
-            assert self.hours(instance, "dead_letters", green) == {NINE, ELEVEN}
-            assert self.failed(instance, "dead_letters") == {TEN}
+        self.materialise(instance, ELEVEN)
+        world.run({"dagster/partition": ELEVEN}, instance)
+        green = AssetCheckExecutionResolvedStatus.SUCCEEDED
+        assert self.hours(instance, "dead_letters", green) == {NINE, ELEVEN}
+        assert self.failed(instance, "dead_letters") == {TEN}
 
-            world.commit(TEN, 10, 20)
-            self.materialise(instance, TEN)
-            world.run({"dagster/partition": TEN}, instance)
-            assert self.failed(instance, "dead_letters") == set()
+        world.commit(TEN, 10, 20)
+        self.materialise(instance, TEN)
+        world.run({"dagster/partition": TEN}, instance)
+        assert self.failed(instance, "dead_letters") == set()
 
-    def test_hours_of_a_range_are_not_left_as_planned(self, world: World) -> None:
-        with dg.DagsterInstance.ephemeral() as instance:
-            self.materialise(instance, TEN, ELEVEN)
-            world.run(RANGE, instance)
-            for status in set(AssetCheckExecutionResolvedStatus) - {AssetCheckExecutionResolvedStatus.SUCCEEDED}:
-                assert self.hours(instance, "lag", status) == set()
+    def test_hours_of_a_range_are_not_left_as_planned(self, world: World, instance: dg.DagsterInstance) -> None:
+        self.materialise(instance, TEN, ELEVEN)
+        world.run(RANGE, instance)
+        for status in set(AssetCheckExecutionResolvedStatus) - {AssetCheckExecutionResolvedStatus.SUCCEEDED}:
+            assert self.hours(instance, "lag", status) == set()

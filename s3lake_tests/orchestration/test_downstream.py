@@ -1,7 +1,5 @@
 """What follows sealed hours: asked of Dagster's own evaluation of the conditions, tick by tick."""
 
-from collections.abc import Iterator
-
 import dagster as dg
 import pytest
 
@@ -67,9 +65,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield World(instance)
+def world(instance: dg.DagsterInstance) -> World:
+    return World(instance)
 
 
 def test_an_hour_that_is_landed_in_part_fires_nothing(world: World) -> None:
@@ -109,7 +106,6 @@ def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
     assert world.tick() == []
 
 
-def test_what_was_sealed_before_the_condition_was_first_looked_at_fires_nothing() -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
-        assert World(instance).tick() == []
+def test_what_was_sealed_before_the_condition_was_first_looked_at_fires_nothing(instance: dg.DagsterInstance) -> None:
+    instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
+    assert World(instance).tick() == []

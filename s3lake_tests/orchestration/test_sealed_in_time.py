@@ -1,7 +1,5 @@
 """Whether every hour was sealed in time: red once its time is over, green as soon as a run seals it."""
 
-from collections.abc import Iterator
-
 import dagster as dg
 import pytest
 
@@ -62,9 +60,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield World(instance, monkeypatch)
+def world(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(instance, monkeypatch)
 
 
 def test_nothing_is_expected_before_a_sink_s_first_hour_is_over_and_its_time(world: World) -> None:
