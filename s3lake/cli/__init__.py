@@ -1,6 +1,7 @@
 """The command line. Exit codes: 0 success, 1 differences found, 2 configuration or input, 3 failed while running."""
 
 import functools
+import logging
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -73,6 +74,8 @@ def program() -> Any:
 
 def main() -> NoReturn:
     """Run the console script."""
+    # Py4J logs the trace of a Ctrl-C that ends a call of Spark.
+    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("KeyboardInterrupt"))
     try:
         program()()
     except (ConfigurationError, IncompleteError) as error:

@@ -7,10 +7,12 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,12 +158,39 @@ def start_session(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
         conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
     for name, value in conf.items():
         builder = builder.config(name, value)
+    with _delay_interrupt():
+        try:
+            _launch(conf)
+            _forget_stopped()
+            return builder.getOrCreate()
+        except Exception as error:
+            raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
+
+
+@contextmanager
+def _delay_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C take effect at the end, by the handler of before.
+
+    An interrupted start leaves a JVM behind. And the handler that PySpark sets calls the JVM within the call that was
+    interrupted, which fails: Ctrl-C would be an error of Spark, and landing would continue with the next topic.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    interrupts: list[int] = []
+
+    def delay(number: int, _: object) -> None:
+        interrupts.append(number)
+        signal.signal(signal.SIGINT, handler)  # a second one does not wait
+
+    signal.signal(signal.SIGINT, delay)
     try:
-        _launch(conf)
-        _forget_stopped()
-        return builder.getOrCreate()
-    except Exception as error:
-        raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _forget_stopped() -> None:

@@ -45,7 +45,6 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
     ending = threading.Event()
     _handle_signals(ending)
     session = _start(spark, host, port)
-    _handle_signals(ending)  # PySpark has put a handler of its own there
     try:
         service = _service(session)
         tell(f"sc://{host}:{service.localPort()}", parallelism(session))

@@ -1,8 +1,10 @@
 """What Spark's failures mean: transient or terminal, said in a line, with the trace kept out of the way."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +19,8 @@ from s3lake.errors import (
     TerminalError,
     TransientError,
 )
+from s3lake.sink import Spark
+from s3lake.spark import settings, start_session
 from s3lake.spark.failures import translate_error
 
 if TYPE_CHECKING:
@@ -105,3 +109,25 @@ class TestTexts:
     def test_an_error_that_is_none_of_sparks_is_left_alone(self) -> None:
         mistake = KeyError("x")
         assert translate_error(mistake, "reading") is mistake
+
+
+def test_ctrl_c_takes_effect_when_a_session_has_started_and_not_by_pysparks_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[bool] = []
+
+    def launch(_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as PySpark sets one of its own
+        started.append(True)
+        raise ValueError("no session")
+
+    monkeypatch.setattr("s3lake.spark._launch", launch)
+    monkeypatch.setattr("s3lake.spark.jars.find_java", lambda: Path("/java/bin/java"))
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    before = signal.getsignal(signal.SIGINT)
+    asked = Spark(master="local[1]", conf={"spark.driver.extraJavaOptions": ""})
+    with pytest.raises(KeyboardInterrupt):
+        start_session(asked, settings(asked))
+    assert (started, signal.getsignal(signal.SIGINT)) == ([True], before)
