@@ -126,8 +126,11 @@ def test_ctrl_c_takes_effect_when_a_session_has_started_and_not_by_pysparks_hand
     monkeypatch.setattr("s3lake.spark.jars.find_java", lambda: Path("/java/bin/java"))
     monkeypatch.setenv("JAVA_HOME", "/java")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
     asked = Spark(master="local[1]", conf={"spark.driver.extraJavaOptions": ""})
-    with pytest.raises(KeyboardInterrupt):
-        start_session(asked, settings(asked))
-    assert (started, signal.getsignal(signal.SIGINT)) == ([True], before)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start_session(asked, settings(asked))
+        assert (started, signal.getsignal(signal.SIGINT)) == ([True], signal.default_int_handler)
+    finally:
+        signal.signal(signal.SIGINT, before)
