@@ -73,7 +73,7 @@ _COMPACTION = {
     "min.cleanable.dirty.ratio": "0.01",
 }
 _FLAT = 1.25
-"""Times what it was in the second third may be in the last one."""
+"""Times the most that it was in the first two thirds may be in the last one."""
 _MINUTES_TO_BE_WARM = 8.0
 _SEEN_S = 120.0
 _LONGER_S = 300.0
@@ -230,8 +230,8 @@ class Memory(Watch):
 
     @property
     def flat(self) -> bool:
-        """Whether none grew any more once all were warm: a JVM takes its heap."""
-        return all(last <= middle * _FLAT for _, middle, last in self.thirds.values())
+        """Whether none grew any more once all were warm. A third in which many were killed has small ones."""
+        return all(last <= max(before) * _FLAT for *before, last in self.thirds.values())
 
     def look(self) -> None:
         runs = {one.pid for one in self._made.runs}
