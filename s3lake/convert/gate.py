@@ -35,6 +35,10 @@ def check_utf8(values: pa.BinaryArray) -> Refusals:
     return {}
 
 
+CHECKS = {"json": check_json, "string": check_utf8}
+"""Checks of data that is read as it is, by converter."""
+
+
 def replace_line_breaks(values: pa.BinaryArray) -> pa.BinaryArray:
     """Return the values with every raw newline and carriage return as a space; the same array if it has none."""
     if find_lowest_byte(values) <= ord("\r"):

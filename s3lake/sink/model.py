@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from s3lake.layout.pieces import RESERVED_STEPS
-from s3lake.text.masking import MASK, mask_properties
+from s3lake.text.masking import mask_logins, mask_properties
 from s3lake.text.quantities import format_duration, format_size, parse_duration, parse_size
 
 # S3 takes keys of 1,024 bytes. A topic has at most 249; this leaves room for it, numbers and the mark of a commit.
@@ -75,8 +75,7 @@ def matches(pattern: str, rule: str) -> AfterValidator:
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
-            shown = re.sub(r"[^\s:/,@]+:[^\s,@]+@", f"{MASK}@", value)  # an address with a user and a password
-            raise ValueError(f"{shown!r} is not allowed: {rule}")
+            raise ValueError(f"{mask_logins(value)!r} is not allowed: {rule}")
         return value
 
     return AfterValidator(check)

@@ -21,6 +21,7 @@ _ASSIGNED = re.compile(
 )
 _PROXY = re.compile(r"proxy", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
+_LOGIN = re.compile(r"[^\s:/,@]+:[^\s,@]+@")
 _VALUES = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?""", re.DOTALL)
 MASK = "********"
 _PART_OF_WORDS, _WORD = 8, 4  # shorter secrets are masked only as whole words, or only in quotes
@@ -72,6 +73,11 @@ def strip_values(message: str) -> str:
 def is_masked(text: str) -> bool:
     """Return whether a part of a printed value is masked."""
     return (text.strip("*") == "" and len(text) >= len(MASK)) or f"://{MASK}@" in text
+
+
+def mask_logins(text: str) -> str:
+    """Mask users and passwords of addresses, also of those without a scheme."""
+    return _LOGIN.sub(f"{MASK}@", text)
 
 
 def find_logins(text: str) -> set[str]:

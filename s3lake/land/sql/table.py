@@ -123,10 +123,9 @@ class Tabulate:
             places = zip(original.column("partition").to_pylist(), original.column("offset").to_pylist(), strict=True)
             rows = {row: self.excluded[place] for row, place in enumerate(places) if place in self.excluded}
             refused = rows | refused
-        checks = {"json": gate.check_json, "string": gate.check_utf8}
         for column, converter in ((values, self.value), (key, self.key)):
-            if converter in checks:
-                refused = checks[converter](column) | refused
+            if converter in gate.CHECKS:
+                refused = gate.CHECKS[converter](column) | refused
         leaves, shapes = self._read_leaves(values, key, refused)
         schema = self.schema
         columns = {

@@ -38,7 +38,7 @@ class Prepared:
 def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     """Apply SQL that only names fields to a batch."""
     batch, values = ready.batch, ready.batch.column("value")
-    check = {"json": gate.check_json, "string": gate.check_utf8}.get(projection.converter)
+    check = gate.CHECKS.get(projection.converter)
     refused: Refusals = check(values) if check else {}
     projected: list[Any] = []
     for row, value in enumerate(values.to_pylist()):
