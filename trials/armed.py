@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
-from s3lake_tests.kit.proxy import Answer, ProxiedS3
 from trials.kafka_proxy import ProxiedKafka
+from trials.s3_proxy import Answer, ProxiedS3
 
 SLOW_S = 50.0
 """Longer than one attempt of ours waits for an answer."""

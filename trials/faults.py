@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler
 
-from s3lake_tests.kit.proxy import FAULTS, ProxiedS3
+from trials.s3_proxy import FAULTS, ProxiedS3
 
 
 class FaultyS3(ProxiedS3):

@@ -121,14 +121,6 @@ def test_a_store_that_answers_again_is_away_no_more() -> None:
         assert server.asked[-1].startswith("DELETE /lake/k?uploadId=u")
 
 
-def test_dropping_uploads_never_takes_the_place_of_the_error_that_it_follows(hole: str) -> None:
-    silent = store(hole, read_timeout_s=0.05, patience_s=0, max_attempts=1)
-    try:
-        raise ValueError("what went wrong")
-    except ValueError:
-        abort(silent, [File("k", "u", (), 0, 0, 0, 1, 1)])
-
-
 def test_the_probe_of_a_silent_store_names_the_request_that_failed_first_and_asks_no_other(hole: str) -> None:
     silent, began = store(hole, read_timeout_s=0.1, patience_s=0.1, max_attempts=2), time.monotonic()
     with pytest.raises(StoreUnavailableError, match=r"^PutObject s3://lake/index/\.probe/"):

@@ -1,8 +1,6 @@
 """What a configuration asks of S3 next to keeping bytes: servers that do it, and servers that ignore it."""
 
 import base64
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,24 +16,14 @@ from s3lake.store.trial import try_store
 from s3lake.table.iceberg import catalog
 from s3lake_tests.kit.s3 import connection_to
 from s3lake_tests.store.conftest import BUCKET
-from s3lake_tests.store.watching import Watching
 
 MIB = 2**20
 MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
-OTHER = base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
 
 
-@pytest.fixture
-def watched(moto: EmbeddedS3) -> Iterator[Watching]:
-    with Watching(moto.endpoint_url) as proxy:
-        yield proxy
-
-
-def store_with(server: EmbeddedS3, proxy: Watching | None = None, **settings: Any) -> S3Store:
-    """A store as a configuration's `s3` describes it, reached through the proxy where one is given."""
-    said = S3Connection.from_settings(
-        S3.model_validate({"endpoint_url": proxy.url if proxy else server.endpoint_url, **settings})
-    )
+def store_with(server: EmbeddedS3, **settings: Any) -> S3Store:
+    """A store as a configuration's `s3` describes it."""
+    said = S3Connection.from_settings(S3.model_validate({"endpoint_url": server.endpoint_url, **settings}))
     keys = connection_to(server)
     return S3Store(
         replace(said, access_key_id=keys.access_key_id, secret_access_key=keys.secret_access_key, backoff_ms=1), BUCKET
@@ -63,24 +51,6 @@ def test_objects_are_created_with_the_configured_settings(moto: EmbeddedS3, pref
         assert plain.get_object_tagging(**at)["TagSet"] == [{"Key": "team", "Value": "data"}]
         grants = plain.get_object_acl(**at)["Grants"]
         assert any(grant["Grantee"].get("URI", "").endswith("/AllUsers") for grant in grants)
-
-
-# Keys of one's own
-
-
-@pytest.mark.parametrize("key", [None, OTHER])
-def test_without_the_key_or_with_another_one_the_remedy_is_told_and_no_key(
-    moto: EmbeddedS3, watched: Watching, prefix: str, key: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    store_with(moto, watched, objects={"customer_key": MINE}).put(f"{prefix}a", b"one")
-    stranger = store_with(moto, watched, objects={"customer_key": key})
-    for ask in (stranger.get, stranger.head):
-        with caplog.at_level(logging.DEBUG, "s3lake"), pytest.raises(StoreDeniedError) as refused:
-            ask(f"{prefix}a")
-        assert "s3.objects.customer_key" in str(refused.value)
-        for text in (str(refused.value), repr(stranger), repr(stranger.connection), caplog.text):
-            assert MINE not in text
-            assert OTHER not in text
 
 
 def test_a_store_that_ignores_a_customer_key_is_refused_before_landing(moto: EmbeddedS3, prefix: str) -> None:

@@ -225,19 +225,14 @@ def test_settings_that_a_head_does_not_show_were_ignored(
     assert find_ignored_settings(S3Connection(**settings), head) == lost
 
 
-# What an exception of boto3 means, by itself: an answer, none, or a refusal
+# The meaning of an exception of boto3
 
 
 URL = "https://s3.example"
 
 
-def meaning(error: Exception, answers: frozenset[int | str] = frozenset()) -> Exception | None:
-    return translate_error(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", answers)
-
-
-def refusal(status: int, code: str = "", message: str | None = "") -> exceptions.ClientError:
-    response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return exceptions.ClientError(response, "GetObject")  # type: ignore[arg-type]
+def meaning(error: Exception) -> Exception | None:
+    return translate_error(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", frozenset())
 
 
 @pytest.mark.parametrize(
@@ -269,25 +264,3 @@ def test_a_quoted_error_has_no_secrets_and_no_last_full_stop():
     assert str(meaning(exceptions.IncompleteReadError(actual_bytes=1, expected_bytes=2))) == (
         "IncompleteReadError: 1 read, but total bytes expected is 2"
     )
-
-
-@pytest.mark.parametrize(
-    ("error", "remedy"),
-    [
-        (
-            refusal(401, ""),
-            "allow these credentials s3:GetObject and s3:ListBucket here, and the use of the bucket's encryption key "
-            "if it has one.",
-        ),
-        (refusal(400, "400", None), "where objects are written with a key of your own"),
-        (refusal(400, "InvalidRequest", "Wrong ENCRYPTION KEY"), "where objects are written with a key of your own"),
-        (refusal(400, "InvalidRequest", "The server side encryption"), "where objects are written with a key of"),
-        (refusal(400, "InvalidRequest", "no"), "see the store's documentation for this code"),
-        (refusal(405, "MethodNotAllowed", "encryption key"), "see the store's documentation for this code"),
-    ],
-)
-def test_a_refusal_has_its_remedy(error: exceptions.ClientError, remedy: str):
-    denied = meaning(error)
-
-    assert type(denied) is StoreDeniedError
-    assert f". To go on: {remedy}" in str(denied)

@@ -194,6 +194,11 @@ class TestDenied:
             (status(403, "RequestTimeTooSkewed"), r"set this machine's clock"),
             (status(501, "NotImplemented"), r"501 NotImplemented.*exactly_once: false"),
             (status(400, "EntityTooSmall"), r"400 EntityTooSmall.*documentation"),
+            (status(401), r"s3:PutObject here, and the use of the bucket's encryption key if it has one\.$"),
+            (status(400), "where objects are written with a key of your own"),
+            (status(400, "InvalidRequest", "Wrong ENCRYPTION KEY"), "where objects are written with a key of your own"),
+            (status(400, "InvalidRequest", "The server side encryption"), "where objects are written with a key of"),
+            (status(405, "MethodNotAllowed", "encryption key"), "see the store's documentation for this code"),
         ],
     )
     def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Response, said: str) -> None:
@@ -232,22 +237,27 @@ class TestDenied:
             ask(store)
         assert store.requests == Counter({operation: 1})
 
-    def test_without_credentials(self, server: Scripted) -> None:
-        with pytest.raises(StoreDeniedError, match=r"cannot be asked: NoCredentialsError.*correct s3\.credentials"):
-            server.store(access_key_id=None, secret_access_key=None, session_token=None).get("k")
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            (
+                {"access_key_id": None, "secret_access_key": None, "session_token": None},
+                r"cannot be asked: NoCredentialsError.*correct s3\.credentials",
+            ),
+            ({"profile": "missing-profile"}, "ProfileNotFound.*missing-profile"),
+            ({"endpoint_url": "not a url"}, r"correct s3\.credentials, s3\.endpoint_url"),
+            ({"endpoint_url": "https"}, "SSLError"),
+        ],
+        ids=["no credentials", "a missing profile", "an invalid endpoint", "https to a server without"],
+    )
+    def test_a_request_that_cannot_be_made_is_refused(
+        self, server: Scripted, settings: dict[str, str | None], said: str
+    ) -> None:
+        if settings.get("endpoint_url") == "https":
+            settings = {"endpoint_url": server.url.replace("http:", "https:")}
+        with pytest.raises(StoreDeniedError, match=said):
+            server.store(**settings).get("k")
         assert server.asked == []
-
-    def test_a_profile_that_is_not_there(self, server: Scripted) -> None:
-        with pytest.raises(StoreDeniedError, match=r"ProfileNotFound.*missing-profile"):
-            server.store(profile="missing-profile").get("k")
-
-    def test_an_invalid_endpoint_is_refused(self) -> None:
-        with pytest.raises(StoreDeniedError, match=r"correct s3\.credentials, s3\.endpoint_url"):
-            Scripted(url="not a url").store().get("k")
-
-    def test_https_to_a_server_without(self, server: Scripted) -> None:
-        with pytest.raises(StoreDeniedError, match="SSLError"):
-            server.store(endpoint_url=server.url.replace("http:", "https:")).get("k")
 
 
 class TestSecrets:

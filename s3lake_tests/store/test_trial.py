@@ -129,9 +129,6 @@ class Down(Counting):
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:  # noqa: ARG002
         raise StoreUnavailableError(key)
 
-    def delete(self, key: str) -> None:
-        raise AssertionError(f"a store that does not answer is asked to delete {key}")
-
 
 TRIED_AND_REMEMBERED = 3
 """Keys: one of the index, one of data, and the memory of both."""
@@ -142,20 +139,18 @@ def test_every_store_of_ours_passes_and_is_left_as_it_was(store: Store, prefix: 
     assert list(store.list(prefix)) == []
 
 
-PLACES = [(".indexes/events/", "raw/"), ("EX/EX", "X/"), ("", "")]
-
-
-@pytest.mark.parametrize(("index", "data"), PLACES)
-def test_a_trial_writes_below_the_prefixes_of_index_and_data(
+@pytest.mark.parametrize(("index", "data"), [(".indexes/events/", "raw/"), ("EX/EX", "X/"), ("", "")])
+def test_a_trial_writes_below_the_prefixes_of_index_and_data_and_leaves_its_record_at_the_index(
     index: str, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Counting()
-    try_store(store, index, data)
-    of_index, of_data = store.keys
-    assert of_index.startswith(f"{index.removesuffix('/')}/.probe/".removeprefix("/"))
+    ensure_tried(store, index, data)
+    of_index, of_data, record = store.keys
+    below = f"{index.removesuffix('/')}/.probe/".removeprefix("/")
+    assert of_index.startswith(below)
     assert of_data.startswith(f"{data}.probe/")
-    assert store.objects == store.uploads == {}
-    assert caplog.text == ""
+    assert re.fullmatch(rf"{below}[0-9a-f]{{16}}", record)
+    assert (list(store.objects), store.uploads, caplog.text) == ([record], {}, "")
 
 
 @pytest.mark.parametrize(
@@ -244,39 +239,27 @@ def test_a_place_is_tried_once_in_a_process() -> None:
     other.bucket = "another"
     ensure_tried(other, "p", "raw/")
     assert len(other.keys) == 2 * TRIED_AND_REMEMBERED
-
-
-@pytest.mark.parametrize(("index", "data"), PLACES)
-def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
-    store = Counting()
-    ensure_tried(store, index, data)
-    (memory,) = store.objects
-    assert re.fullmatch(rf"({index.removesuffix('/')}/)?\.probe/[0-9a-f]{{16}}", memory)
+    asked = Asked()
+    for asked.requirements in ("encrypted", "encrypted", "tagged"):
+        ensure_tried(asked, "p", "raw/")
+    assert len(asked.looked) == 4, "what else the store has to do is a part of the place"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "again"),
-    [(0, False), (86_399, False), (86_400, True), (90_000, True), (-60, True)],
-    ids=["of now", "of a day", "older than a day", "much older", "from the future"],
+    ("record", "again"),
+    [(b"1800000000", False), (b"1799913601", False), (b"1799913600", True), (b"1800000060", True), (b"\xff", True)],
+    ids=["of now", "of a day", "older than a day", "from the future", "unreadable"],
 )
-def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, now = Counting(), 1_800_000_000
-    monkeypatch.setattr("time.time", lambda: now)
+def test_another_process_trusts_a_trial_for_a_day(record: bytes, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counting()
+    monkeypatch.setattr("time.time", lambda: 1_800_000_000)
     ensure_tried(store, "p", "raw/")
+    (key,) = store.objects
+    assert store.objects[key][0] == b"1800000000"
+    store.put(key, record)
     monkeypatch.setattr("s3lake.store.trial._passed", set())
-    monkeypatch.setattr("time.time", lambda: now + seconds)
     ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED + 2 * again
-
-
-def test_an_unreadable_probe_record_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Counting()
-    ensure_tried(store, "p", "raw/")
-    (memory,) = store.objects
-    store.put(memory, b"\xff")
-    monkeypatch.setattr("s3lake.store.trial._passed", set())
-    ensure_tried(store, "p", "raw/")
-    assert len(store.keys) == TRIED_AND_REMEMBERED + 2
 
 
 def test_a_failure_is_not_remembered() -> None:
@@ -312,16 +295,6 @@ def test_a_trial_refuses_a_store_that_ignores_a_setting() -> None:
         StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and ignored s3\.objects\.acl\. "
     ):
         try_store(Asked("s3.objects.acl"), "p", "raw/")
-
-
-def test_a_trial_of_a_store_holds_for_what_it_was_asked_to_do() -> None:
-    store = Asked()
-    ensure_tried(store, "p", "raw/")
-    ensure_tried(store, "p", "raw/")
-    assert len(store.looked) == 2
-    store.requirements = "tagged"
-    ensure_tried(store, "p", "raw/")
-    assert len(store.looked) == 4
 
 
 def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_asked() -> None:

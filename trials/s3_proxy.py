@@ -1,4 +1,4 @@
-"""A proxy in front of an S3 server, whose network and server misbehave on request; `trials/` has more of them."""
+"""A proxy in front of an S3 server, whose network and server misbehave on request."""
 
 import contextlib
 import http.client
