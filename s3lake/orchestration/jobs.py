@@ -56,9 +56,11 @@ def _parse_group(config: GroupConfig, sink: Sink) -> dict[str, list[str]]:
     hours_by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
-        requested = list(hours.span(first, last or first))
-        if not requested:
-            raise dg.Failure(f"hours: {span} ends before it begins; write {last}..{first}", allow_retries=False)
+        try:
+            hours.require_range(first, last)
+            requested = list(hours.span(first, last or first))
+        except ValueError as error:
+            raise dg.Failure(f"hours: {span}: {error}", allow_retries=False) from None
         for topic in topics:
             if not sink.reads(topic):
                 raise dg.Failure(f"hours: {span}: sink {sink.name} does not read topic {topic}", allow_retries=False)

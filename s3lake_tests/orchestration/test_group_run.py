@@ -101,7 +101,8 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dag
     ("span", "topic", "why"),
     [
         (f"{START}..{START}", "payments", "sink events does not read topic payments"),
-        ("2026-11-20T06..2026-11-20T05", "orders", "ends before it begins; write 2026-11-20T05..2026-11-20T06"),
+        ("2026-11-20T06..2026-11-20T05", "orders", "hours: .*: 2026-11-20T06 is later than 2026-11-20T05"),
+        ("2026-11-20", "orders", "hours: 2026-11-20: '2026-11-20' is not an hour"),
     ],
 )
 def test_a_config_written_by_hand_is_refused_if_it_lands_nothing_of_the_sink(span: str, topic: str, why: str) -> None:
