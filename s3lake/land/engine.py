@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, RecordError
 from s3lake.land import binding
-from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement, type_name
+from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement
 from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.source.records import Reader
 from s3lake.spark import parallelism
+from s3lake.spark.failures import find_sql_refusal
 from s3lake.text.masking import is_secret, strip_values
 
 if TYPE_CHECKING:
@@ -217,10 +218,10 @@ class SqlJob:
             }
             yield spark.sql(statement(tabulate, view, bound)), bound
         except Exception as error:
-            if type_name(error) in ("AnalysisException", "ParseException"):
-                why = str(error).strip().splitlines()[0]
-                raise ConfigurationError(f"sink {self.request.sink.name}: sql: Spark refuses it: {why}") from None
-            raise
+            reason = find_sql_refusal(error)
+            if reason is None:
+                raise
+            raise ConfigurationError(f"sink {self.request.sink.name}: sql: Spark refuses it: {reason}") from None
         finally:
             spark.catalog.dropTempView(view)
 

@@ -66,6 +66,13 @@ def translate_error(error: Exception, what: str) -> Exception:
     )
 
 
+def find_sql_refusal(error: Exception) -> str | None:
+    """Return why Spark refuses an SQL statement, in one line. Return None if the error is another one."""
+    if type(error).__name__ not in ("AnalysisException", "ParseException"):  # PySpark has several trees of them
+        return None
+    return str(error).strip().splitlines()[0]
+
+
 def summarize(text: str) -> str:
     """Return the last line of a Python trace in the text of Spark's exception, else the first line of the text."""
     traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)

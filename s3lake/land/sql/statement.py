@@ -12,6 +12,7 @@ import msgspec
 
 from s3lake.land.sql.table import NULL, RAW, SCALARS, Tabulate, quote
 from s3lake.plan.batch import Intervals
+from s3lake.spark.failures import find_sql_refusal
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.
@@ -69,9 +70,10 @@ def bind(tabulate: Tabulate, view: str, shape: str, analyse: Callable[[str], Any
                 f"SELECT {sql} AS computed, (SELECT struct({results}) FROM ({source})) AS results FROM {view}"
             )
         except Exception as error:
-            if type_name(error) not in ("AnalysisException", "ParseException") or _NEVER_RIGHT.search(str(error)):
+            reason = find_sql_refusal(error)
+            if reason is None or _NEVER_RIGHT.search(str(error)):
                 raise
-            refusal = refusal or str(error).strip().splitlines()[0]
+            refusal = refusal or reason
             continue
         return Shape(sql, types=tuple(_hidden_types(tabulate, schema["results"].dataType)))
     return Shape(refusal=refusal)
@@ -81,11 +83,6 @@ def read_types(tabulate: Tabulate, shape: str) -> list[str] | None:
     """Return the types of the leaves in a shape. Return None if it is a shape of other SQL."""
     types = msgspec.json.decode(shape, type=dict[str, str]) if shape else {}
     return [types[name] for name in tabulate.names] if types.keys() == {*tabulate.names} else None
-
-
-def type_name(error: Exception) -> str:
-    """Return the name of an exception's class: PySpark has several trees of them."""
-    return type(error).__name__
 
 
 def statement(tabulate: Tabulate, view: str, shapes: Mapping[str, Shape]) -> str:
