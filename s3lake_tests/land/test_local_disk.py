@@ -75,6 +75,10 @@ def test_a_directory_that_can_only_be_read_is_named_before_a_schema_is_judged(cl
         protoc.read_comments(PROTO, {})
 
 
-def test_a_session_names_the_directory_that_it_cannot_put_its_settings_into(closed: Path) -> None:
+def test_a_session_names_the_directory_that_it_cannot_put_its_settings_into(
+    closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)  # the one that tests share may run already
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(LocalDiskError, match=f"nothing can be written to {closed}"):
         spark._launch(spark.settings(Spark(master="sc://127.0.0.1:1")))
