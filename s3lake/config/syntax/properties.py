@@ -10,7 +10,7 @@ from s3lake.config.syntax.node import Node, join_surrogates
 
 _BLANK = " \t\f"
 _KEY = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
-_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)|.", re.DOTALL)
+_PIECE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)|[^\\]+|.", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", **{mark: mark for mark in " =:#!\\\"'"}}
 _Places = list[tuple[int, int]]
 """Line and column of each character."""
@@ -61,16 +61,17 @@ def _lines(text: str) -> Iterator[tuple[str, _Places]]:
 def _unescape(line: str, places: _Places, span: tuple[int, int], report: Report) -> tuple[str, _Places]:
     """Return a part of a line with its escapes resolved, and the place of each character."""
     text, positions = "", _Places()
-    for match in _CHARACTER.finditer(line, *span):
-        place = Place(report.file, *places[match.start()])
-        if match[2] == "u":
-            report.error(place, r"\u needs four hexadecimal digits, as in \u00e9")
-        elif match[2] is not None and match[2] not in _ESCAPES:
-            message = f"{match[0]} is taken as written; Java drops the backslash: write \\{match[0]} to be sure"
-            report.notice(place, message)
-            text += match[0]
-            positions += places[match.start() : match.end()]
+    for match in _PIECE.finditer(line, *span):
+        start, end = match.span()
+        if match[1] or match[2] in _ESCAPES:
+            text += chr(int(match[1], 16)) if match[1] else _ESCAPES[match[2]]
+            positions.append(places[start])
+        elif match[2] == "u":
+            report.error(Place(report.file, *places[start]), r"\u needs four hexadecimal digits, as in \u00e9")
         else:
-            text += chr(int(match[1], 16)) if match[1] else _ESCAPES[match[2]] if match[2] else match[0]
-            positions.append(places[match.start()])
+            if match[2]:
+                message = f"{match[0]} is taken as written; Java drops the backslash: write \\{match[0]} to be sure"
+                report.notice(Place(report.file, *places[start]), message)
+            text += match[0]
+            positions += places[start:end]
     return join_surrogates(text), positions
