@@ -278,6 +278,18 @@ def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
     assert [sink.bucket for sink in load_file(runtime, environment).config.sinks] == ["pond"]
 
 
+def test_a_variable_of_another_files_connector_is_refused_with_the_remedy() -> None:
+    variables = {"IGGY_CONNECTORS_SINK_POND_PLUGIN_CONFIG_BUCKET": "pond"}
+    with pytest.raises(ConfigurationError, match="names no connector that is here; here: lake.*runtime's file"):
+        loads(bases.IGGY, "sink.toml", None, variables)
+
+
+def test_a_section_of_the_runtime_that_is_not_a_table_is_refused(runtime: Path) -> None:
+    runtime.write_text("iggy = 5\n" + RUNTIME.replace('[iggy]\naddress = "localhost:8090"\n', ""))
+    with pytest.raises(ConfigurationError, match=r":1:1: iggy: is not a table; write \[iggy\]"):
+        load_file(runtime, {})
+
+
 # Where the records are
 
 FROM_IGGY = RUNTIME.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")

@@ -301,8 +301,10 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
 
 def _read_runtime_settings(file: toml.File, report: Report, references: Variables) -> list[Setting]:
     """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
-    for section in file.data:
-        if section in _RUNTIME_REASONS:
+    for section, content in file.data.items():
+        if section in (*_RUNTIME, "s3lake") and not isinstance(content, dict):
+            report.error(file.place(section), f"is not a table; write [{section}], and its settings below it")
+        elif section in _RUNTIME_REASONS:
             report.no_effect(file.place(section), _RUNTIME_REASONS[section])
         elif section not in (*_RUNTIME, "s3lake"):
             near = did_you_mean(section, _RUNTIME)

@@ -15,7 +15,7 @@ from typing import Any
 from s3lake.config import source
 from s3lake.config.draft import Draft, value_at
 from s3lake.config.keys import Key, Keys
-from s3lake.config.overrides import Names, is_list, match, set_path, split_list, variable_names
+from s3lake.config.overrides import Names, is_list, match, set_path, split_list, upper, variable_names
 from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax import toml
 from s3lake.config.syntax.toml import File
@@ -189,11 +189,20 @@ def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], r
     variables = _select(environment, connectors=True)
     # Only sinks land anything: the files of sources are not read.
     variables = {name: text for name, text in variables.items() if "source" in tree or name.startswith(_CONNECTORS[0])}
+    keys = [(role, key) for role, group in tree.items() for key in group]
+    own = tuple(f"{PREFIX}{upper(role)}_{upper(key)}_" for role, key in keys)
+    for name in [name for name in variables if not name.startswith(own)]:
+        del variables[name]
+        message = (
+            f"names no connector that is here; here: {', '.join(key for _, key in keys)}. Variables of connectors in "
+            "several files need the runtime's file, which names their directory"
+        )
+        report.error(variable(name), message)
     places = _apply(tree, titles, variables, report)
     changed = []
     for file in files:
-        own = {path[2:]: place for path, place in places.items() if path[1] == file.key}
-        changed.append(replace(file, places={**file.places, **own}))
+        of_file = {path[2:]: place for path, place in places.items() if path[1] == file.key}
+        changed.append(replace(file, places={**file.places, **of_file}))
     return changed
 
 
