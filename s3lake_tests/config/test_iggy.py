@@ -280,7 +280,7 @@ def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
 
 def test_a_variable_of_another_files_connector_is_refused_with_the_remedy() -> None:
     variables = {"IGGY_CONNECTORS_SINK_POND_PLUGIN_CONFIG_BUCKET": "pond"}
-    with pytest.raises(ConfigurationError, match="names no connector that is here; here: lake.*runtime's file"):
+    with pytest.raises(ConfigurationError, match=r"names no connector that is here; here: lake.*runtime's file"):
         loads(bases.IGGY, "sink.toml", None, variables)
 
 
