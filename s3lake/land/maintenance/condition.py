@@ -6,6 +6,7 @@ nothing is shuffled, and objects that hold none of the rows cost a look and noth
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,9 +16,6 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError
 
 _ROW = "s3lake row"
-_STRING = re.compile(r"'(?:[^']|'')*'")
-_WHOLE = re.compile(r"\*|\b(?:rows|columns)\b|^\s*(?:true|false)\s*$", re.IGNORECASE)
-"""What names all columns, or needs none."""
 
 
 class Condition:
@@ -35,16 +33,25 @@ class Condition:
             raise ConfigurationError(f"{option} is asked of DuckDB: pip install 's3lake[duckdb]'") from None
         self.sql, self._option, self._error = sql, option, duckdb.Error
         self._database: Any = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+        query = f"SELECT 1 FROM rows WHERE ({sql}\n)"
+        ((text,),) = self._database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+        tree = json.loads(text)
+        nodes = list(_list_nodes(tree))
+        self._column_names = {name.lower() for node in nodes for name in node.get("column_names", ())}
+        self._reads_all = (
+            tree["error"]  # which is raised with the columns that there are
+            or "rows" in self._column_names
+            or any(node.get("class") == "STAR" for node in nodes)
+            or sql.strip().lower() in ("true", "false")  # which needs none
+        )
 
     def columns(self, schema: pa.Schema) -> pa.Schema:
         """Return the columns of a schema that the condition may name."""
-        every = '"' in self.sql or _WHOLE.search(self.sql)
-        return pa.schema([field for field in schema if every or _names(self.sql, field.name)])
+        return pa.schema([field for field in schema if self._reads_all or field.name.lower() in self._column_names])
 
     def find_missing(self, schema: pa.Schema, existing: pa.Schema) -> list[str]:
         """Return the columns of `schema` that the condition names and `existing` does not have."""
-        sql = _STRING.sub("''", self.sql)
-        return [name for name in schema.names if name not in existing.names and _names(sql, name)]
+        return [name for name in schema.names if name not in existing.names and name.lower() in self._column_names]
 
     def rows(self, batch: pa.RecordBatch, key: str) -> list[int]:
         """Return the numbers of the rows for which the condition is true, in order.
@@ -69,21 +76,33 @@ class Condition:
             self._database.unregister("rows")
         return [row for (row,) in answer]
 
-    def _find_twins(self, fields: Sequence[pa.Field]) -> Iterator[str]:
-        """Yield the names in the condition that DuckDB would confuse: it compares names without their case."""
+    def _find_twins(self, fields: Sequence[pa.Field], *, inside: bool = False) -> Iterator[str]:
+        """Yield the names in the condition that DuckDB would confuse: it compares names without their case.
+
+        A field inside a column may be named by a string too: `user['name']`.
+        """
         names = [field.name.lower() for field in fields]
         for field in fields:
-            if names.count(field.name.lower()) > 1 and _names(self.sql, field.name):
+            is_named = _mentions(self.sql, field.name) if inside else field.name.lower() in self._column_names
+            if is_named and names.count(field.name.lower()) > 1:
                 yield field.name
-            yield from self._find_twins([field.type.field(at) for at in range(field.type.num_fields)])
+            yield from self._find_twins([field.type.field(at) for at in range(field.type.num_fields)], inside=True)
 
     def _unfit(self, key: str, schema: pa.Schema, why: str) -> ConfigurationError:
         there = ", ".join(f"{field.name} {field.type}" for field in schema)
         return ConfigurationError(f"{self._option} cannot be asked of {key}: {why}. Its columns are: {there}")
 
 
-def _names(sql: str, column: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", sql, re.IGNORECASE) is not None
+def _mentions(sql: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def _list_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a statement as DuckDB's parser has it."""
+    if isinstance(tree, dict):
+        yield tree
+    for inner in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _list_nodes(inner)
 
 
 def _describe_error(error: Exception) -> str:
