@@ -13,10 +13,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.commit.documents import LETTERS, MOST_FILES, File, Manifest, files_of
-from s3lake.commit.protocol import Attempt, Committed, Staged, mark_of
+from s3lake.commit.protocol import Attempt, Committed, Staged
 from s3lake.commit.replace import MERGE
 from s3lake.land import binding
-from s3lake.land.maintenance.file_sets import FileSet, list_file_sets, shape_of_stream, stage_files
+from s3lake.land.maintenance.file_sets import FileSet, is_placed_as_now, list_file_sets, shape_of_stream, stage_files
 from s3lake.land.maintenance.joining import FileJoiner
 from s3lake.land.maintenance.replace import (
     CannotChange,
@@ -25,11 +25,8 @@ from s3lake.land.maintenance.replace import (
     carry_over,
     change_hours,
     replace_commits,
-    stay,
 )
 from s3lake.land.target import TopicSink
-from s3lake.land.task.staging import key_of
-from s3lake.layout.key import Span
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -72,18 +69,14 @@ def compact_hours(target: TopicSink, hours: Iterable[str], *, yes: bool, size: i
     return change_hours(target, hours, REASON, partial(plan_compact, size=size), yes=yes)
 
 
-def plan_compact(target: TopicSink, hour: str, size: int = SIZE) -> Plan | None:
-    """Plan to compact an hour. Return None if it is not landed as a whole, or has few files already."""
-    manifests, options = target.manifests(hour) or [], CompactOptions(size)
-    files = files_of(manifests)
+def plan_compact(target: TopicSink, hour: str, manifests: list[Manifest], size: int = SIZE) -> Plan | None:
+    """Plan to compact an hour. Return None if it has few files already. Raise CannotChange if it stays as it is."""
+    options, files = CompactOptions(size), files_of(manifests)
     count, size = len(files), sum(file.bytes for file in files)
-    try:
-        merges = plan_merges(target.sink, target.topic, manifests, options)
-    except CannotChange as error:
-        return Plan(stay(HourChange(hour, "", 0, count, size), str(error)))
+    merges = plan_merges(target.sink, target.topic, manifests, options)
     # An output has as many files as its first source.
     left = count - sum(len(source.files) for merge in merges for sources in merge.outputs for source in sources[1:])
-    change = HourChange(hour, f"{count:,} files of {size:,} bytes become {left:,}", 0, count, size, left)
+    change = HourChange(hour, f"{count:,} files of {size:,} bytes become {left:,}", 0, count, size)
     replacements = [(merge.manifests, partial(_join, target, merge, options)) for merge in merges]
     return Plan(change, replacements) if left < count else None
 
@@ -175,25 +168,6 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     now = (form.without_transforms, landed.nulls)
     if any((one.form.without_transforms, one.nulls) != now for one in manifests):
         return "some of it was landed with another configuration"
-    if not all(_has_present_keys(sink, topic, manifest) for manifest in manifests):
+    if not all(is_placed_as_now(landed, topic, manifest) for manifest in manifests):
         return "some of it was landed with another layout"
     return ""
-
-
-def _has_present_keys(sink: Sink, topic: str, manifest: Manifest) -> bool:
-    """Return whether the present layout gives a commit's files their keys, with its mark or without."""
-    files = binding.file_rule(sink)
-    rules = [binding.key_rule(sink.after_transforms, topic, mark) for mark in ("", mark_of(manifest.id))]
-    for file in manifest.files:
-        if file.stream == LETTERS or file.group is None:
-            continue
-        if file.stream not in files.formats:
-            return False
-        span = Span(file.first_offset, file.last_offset, 0, 0, file.records)
-        try:
-            names = [key_of(rule, files, file.group, span, file.stream) for rule in rules]
-        except ValueError:  # it has another number of gaps
-            return False
-        if file.key not in names:
-            return False
-    return True

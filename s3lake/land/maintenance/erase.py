@@ -30,8 +30,17 @@ from s3lake.land.maintenance.file_sets import (
     shape_of_stream,
     stage_files,
 )
-from s3lake.land.maintenance.replace import HourChange, carry_over, group_compatible, replace_commits, settle_hour
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.maintenance.replace import (
+    CannotChange,
+    ErasedObject,
+    HourChange,
+    Plan,
+    carry_over,
+    change_hour,
+    group_compatible,
+    plan_hour,
+)
+from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import merge_reads
 from s3lake.objects import Shape, columns, content, open_columns, read_batches
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
@@ -69,36 +78,6 @@ class EraseConditions:
 
 
 @dataclass(frozen=True)
-class ErasedObject:
-    """Rows that an object loses; `replaced_by` is the object that holds the others, if any, once it is done."""
-
-    key: str
-    stream: str
-    rows: int
-    of: int
-    replaced_by: str = ""
-
-
-@dataclass(frozen=True)
-class EraseChange(HourChange):
-    """The rows that an hour loses.
-
-    Attributes:
-        objects: that hold such rows; sidecars hold the same records as the data.
-        copied: objects without such a row whose commit is replaced.
-        unasked: dead letters that stay because they lack a column that the condition names.
-    """
-
-    objects: tuple[ErasedObject, ...] = ()
-    copied: int = 0
-    unasked: int = 0
-
-    @property
-    def is_possible(self) -> bool:
-        return self.records > 0
-
-
-@dataclass(frozen=True)
 class _Found:
     """A file set, and the rows that are erased.
 
@@ -120,7 +99,7 @@ class _Found:
 
 def erase_hours(
     target: TopicSink, hours: Iterable[str], conditions: EraseConditions, *, yes: bool
-) -> Iterator[EraseChange]:
+) -> Iterator[HourChange]:
     """Yield what erasing would do to each hour, or, with `yes`, has done; then also what crashed writers left goes.
 
     Raises:
@@ -130,56 +109,62 @@ def erase_hours(
     """
     for hour in hours:
         if yes and target.manifests(hour) is not None:
-            change: EraseChange | None = erase(target, hour, conditions)
-        else:
-            change = plan_erase(target, hour, conditions)
-        if change is not None and (change.records or change.unasked or change.blocker):
-            yield change
+            change = erase(target, hour, conditions)
+            if change.records or change.blocker:
+                yield change
+        elif planned := plan_hour(target, hour, partial(plan_erase, conditions=conditions, new_keys={})):
+            yield planned.change
     if yes:
         clean(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
 
 
-def plan_erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseChange | None:
-    """Return what erasing would do. Return None if nothing of the hour is landed."""
-    stored = target.index.tile(hour)
-    if stored is None or not stored[0].commits:
-        return None
-    if target.manifests(hour) is None:
-        blocker = "it is not landed as a whole; its commits so far are not looked at"
-        return EraseChange(hour, "it stays as it is", blocker=blocker)
-    return _describe(hour, _find_rows(target, hour, conditions))
-
-
-def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseChange:
+def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> HourChange:
     """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them."""
-    done: list[_Found] = []
     new_keys: dict[str, str] = {}
-    others: list[_Found] = []
-
-    @retry_fenced
-    def replace_found() -> None:
-        settle_hour(target, hour)
-        searched = _find_rows(target, hour, conditions)
-        with_rows = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched if entry.rows}
-        others[:] = [entry for entry in searched if entry.file_set.manifest.id not in with_rows]
-        for group in group_compatible(list(with_rows.values())):
-            own = [entry for entry in searched if entry.file_set.manifest in group]
-            replace_commits(target, hour, group, REASON, partial(_write, target, own, new_keys))
-            done.extend(own)
-
-    replace_found()
+    change = change_hour(target, hour, REASON, partial(plan_erase, conditions=conditions, new_keys=new_keys))
     forget_replaced(target.index, hour, REASON)
-    return _describe(hour, [*done, *others], new_keys)
+    objects = tuple(replace(one, replaced_by=new_keys.get(one.key, "")) for one in change.objects)
+    return replace(change, objects=objects)
 
 
-@retry_fenced
-def _find_rows(target: TopicSink, hour: str, conditions: EraseConditions) -> list[_Found]:
-    """Return the file sets of an hour, each with the rows that are erased."""
-    manifests = target.manifests(hour) or []
+def plan_erase(
+    target: TopicSink,
+    hour: str,
+    manifests: list[Manifest],
+    conditions: EraseConditions,
+    new_keys: dict[str, str],
+) -> Plan | None:
+    """Plan what an hour loses. Adds to `new_keys` the key of each object that lost rows once it is written."""
     with target.index.reading(hour, [manifest.id for manifest in manifests]):
         stored = target.index.columns()
         recorded = from_document(stored[0].columns) if stored else {}
-        return [_find_in(target.store, entry, conditions, recorded) for entry in list_file_sets(manifests)]
+        searched = [_find_in(target.store, entry, conditions, recorded) for entry in list_file_sets(manifests)]
+    with_rows = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched if entry.rows}
+    replacements = []
+    for group in group_compatible(list(with_rows.values())):
+        own = [entry for entry in searched if entry.file_set.manifest in group]
+        replacements.append((group, partial(_write, target, own, new_keys)))
+    unasked = sum(entry.unasked for entry in searched)
+    stay = (
+        f"{unasked:,} dead letters stay: they have no column of the data that --where names. Say by --dead-letters "
+        "which of them are meant"
+    )
+    if not replacements:
+        if unasked:
+            raise CannotChange(stay)
+        return None
+    objects = tuple(
+        ErasedObject(file.key, file.stream, len(entry.rows), file.records)
+        for entry in searched
+        if entry.rows
+        for file in entry.file_set.files.values()
+    )
+    kept = [entry.file_set for entry in searched if not entry.rows and entry.file_set.manifest.id in with_rows]
+    copied, records = sum(len(entry.files) for entry in kept), sum(len(entry.rows) for entry in searched)
+    summary = f"{records:,} records; {copied:,} other objects are copied"
+    summary += "".join(f"\n  {entry.rows:,} of {entry.of:,} rows of {entry.key}" for entry in objects)
+    summary += f"\n  {stay}" if unasked else ""
+    return Plan(HourChange(hour, summary, records, objects=objects), replacements)
 
 
 def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recorded: Columns) -> _Found:
@@ -310,24 +295,3 @@ def _merge_reasons(manifest: Manifest, searched: Sequence[_Found]) -> tuple[Reas
     """Return the reasons of a commit's dead letters that are left."""
     dead = [entry for entry in searched if entry.file_set.manifest is manifest and entry.is_dead_letters]
     return merge_reasons(entry.reasons for entry in dead) if any(entry.rows for entry in dead) else manifest.letters
-
-
-def _describe(hour: str, searched: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:
-    changed = {entry.file_set.manifest.id for entry in searched if entry.rows}
-    objects = tuple(
-        ErasedObject(file.key, file.stream, len(entry.rows), file.records, new_keys.get(file.key, ""))
-        for entry in searched
-        if entry.rows
-        for file in entry.file_set.files.values()
-    )
-    kept = [entry.file_set for entry in searched if not entry.rows and entry.file_set.manifest.id in changed]
-    copied, records = sum(len(entry.files) for entry in kept), sum(len(entry.rows) for entry in searched)
-    unasked = sum(entry.unasked for entry in searched)
-    summary = f"{records:,} records; {copied:,} other objects are copied"
-    summary += "".join(f"\n  {entry.rows:,} of {entry.of:,} rows of {entry.key}" for entry in objects)
-    if unasked:
-        summary += (
-            f"\n  {unasked:,} dead letters stay: they have no column of the data that --where names. Say by "
-            "--dead-letters which of them are meant"
-        )
-    return EraseChange(hour, summary, records, objects=objects, copied=copied, unasked=unasked)

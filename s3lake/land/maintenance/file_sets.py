@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 import pyarrow as pa
 
+from s3lake import hours
 from s3lake.commit.documents import LETTERS, File, Manifest
 from s3lake.commit.protocol import mark_of
 from s3lake.encode import Disk, FileFormat, Out
@@ -20,6 +21,8 @@ from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.formats import FORMATS
 from s3lake.encode.text import TextEncoder
+from s3lake.land import binding
+from s3lake.layout.pieces import Time
 from s3lake.objects import avro, content, csv
 from s3lake.objects.shape import LINE_FRAMING, Shape
 from s3lake.store import COMMIT, Store
@@ -28,6 +31,7 @@ from s3lake.store.upload import PART_BYTES, Spill, stage_object
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
+    from s3lake.sink import Sink
 
 _AT_ONCE = 8
 """Small objects: most of their time is spent waiting for the store."""
@@ -93,6 +97,16 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
     endings = (*landed.sidecars.endings, f".{file.stream}{own}", landed.extension, own)
     ending = max((one for one in endings if one and file.key.endswith(one)), key=len, default="")
     return file.key.removesuffix(ending) + new + ending
+
+
+def is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
+    """Return whether a commit's files could be in these places in the present layout."""
+    if any(isinstance(piece, Time) and piece.clock == "wallclock" for piece in landed.layout.pieces):
+        return True  # the time of another micro-batch is not another layout
+    keys = binding.key_rule(landed, topic, hour_ms=hours.start_ms(manifest.hour))
+    return all(
+        keys.can_contain(file.group, file.partition) for file in manifest.files if file.stream != LETTERS and file.group
+    )
 
 
 def copy_file(

@@ -25,7 +25,7 @@ from s3lake.land.engine import run_steps
 from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import letters_of
-from s3lake.land.maintenance.file_sets import copy_file, read_whole
+from s3lake.land.maintenance.file_sets import copy_file, is_placed_as_now, read_whole
 from s3lake.land.maintenance.kafka_records import Parts, offsets_of, read_offsets, records, slack
 from s3lake.land.maintenance.replace import (
     CannotChange,
@@ -34,7 +34,6 @@ from s3lake.land.maintenance.replace import (
     carry_over,
     change_hours,
     group_compatible,
-    stay,
 )
 from s3lake.land.maintenance.staged_copies import StagedCopies
 from s3lake.land.target import TopicSink
@@ -42,7 +41,6 @@ from s3lake.land.task import outcomes
 from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import KeyLayout
-from s3lake.layout.pieces import Time
 from s3lake.objects import Shape, open_columns
 from s3lake.objects.columns import cast_batch
 from s3lake.objects.digest import Digest
@@ -63,12 +61,8 @@ def reformat_hours(target: TopicSink, hours: Iterable[str], *, yes: bool) -> Ite
     return change_hours(target, hours, REASON, plan_reformat, yes=yes)
 
 
-def plan_reformat(target: TopicSink, hour: str) -> Plan | None:
-    """Plan to reformat an hour. Return None if it has the sink's present form."""
-    stored, manifests = target.index.tile(hour), target.manifests(hour)
-    if manifests is None:
-        is_begun = stored is not None and stored[0].commits
-        return Plan(stay(HourChange(hour, ""), "it is not landed as a whole")) if is_begun else None
+def plan_reformat(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan | None:
+    """Plan to reformat an hour. Return None if it has the sink's present form. Raise CannotChange if it cannot."""
     stale = _find_stale(target, manifests)
     if not stale:
         return None
@@ -79,7 +73,7 @@ def plan_reformat(target: TopicSink, hour: str) -> Plan | None:
     change = HourChange(hour, summary, 0, len(files), size)
     blocker = find_blocker(target.sink, target.topic, stale)
     if blocker:
-        return Plan(stay(change, blocker))
+        raise CannotChange(blocker)
     return Plan(change, [(group, partial(_write, target, group)) for group in group_compatible(stale)])
 
 
@@ -91,18 +85,8 @@ def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manife
         manifest
         for manifest in manifests
         if manifest.files
-        and (manifest.form.without_transforms != now or not _is_placed_as_now(landed, target.topic, manifest))
+        and (manifest.form.without_transforms != now or not is_placed_as_now(landed, target.topic, manifest))
     ]
-
-
-def _is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
-    """Return whether a commit's files could be in these places in the present layout."""
-    if any(isinstance(piece, Time) and piece.clock == "wallclock" for piece in landed.layout.pieces):
-        return True  # the time of another micro-batch is not another layout
-    keys = binding.key_rule(landed, topic, hour_ms=hourly.start_ms(manifest.hour))
-    return all(
-        keys.can_contain(file.group, file.partition) for file in manifest.files if file.stream != LETTERS and file.group
-    )
 
 
 def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:

@@ -30,6 +30,17 @@ class CannotChange(Exception):
 
 
 @dataclass(frozen=True)
+class ErasedObject:
+    """Rows that an object loses; `replaced_by` is the object that holds the others, if any, once it is done."""
+
+    key: str
+    stream: str
+    rows: int
+    of: int
+    replaced_by: str = ""
+
+
+@dataclass(frozen=True)
 class HourChange:
     """A change of an hour, planned or done.
 
@@ -38,7 +49,7 @@ class HourChange:
         records: that it takes out of the hour.
         files: of the hour, or of the commits that are replaced; sidecars and dead letters included.
         bytes: of these files.
-        left: files that the hour has then.
+        objects: that lose some of their rows; sidecars hold the same records as the data.
         blocker: the reason why the hour stays as it is; empty if it does not.
     """
 
@@ -47,7 +58,7 @@ class HourChange:
     records: int = 0
     files: int = 0
     bytes: int = 0
-    left: int = 0
+    objects: tuple[ErasedObject, ...] = ()
     blocker: str = ""
 
     def __str__(self) -> str:
@@ -67,8 +78,8 @@ class Plan:
     replacements: Sequence[tuple[Sequence[Manifest], Write]] = ()
 
 
-Planner = Callable[[TopicSink, str], Plan | None]
-"""Plans the change of an hour; None if there is nothing to do."""
+Planner = Callable[[TopicSink, str, list[Manifest]], Plan | None]
+"""Plans the change of an hour that consists of these commits; None if there is nothing to do. Raises CannotChange."""
 
 
 def change_hours(
@@ -83,10 +94,24 @@ def change_hours(
                 settle_hour(target, hour)
             else:
                 renew_existing(target.index, target.sink, stored[0])
-        planned = plan(target, hour)
+        planned = plan_hour(target, hour, plan)
         if planned is not None:
             is_done = yes and planned.change.is_possible
             yield change_hour(target, hour, reason, plan) if is_done else planned.change
+
+
+@retry_fenced
+def plan_hour(target: TopicSink, hour: str, plan: Planner) -> Plan | None:
+    """Return what `plan` finds to do in an hour. Return None if it finds nothing, or nothing of the hour is landed."""
+    manifests = target.manifests(hour)
+    if manifests is None:
+        stored = target.index.tile(hour)
+        is_begun = stored is not None and stored[0].commits
+        return Plan(_stay(HourChange(hour, ""), "it is not landed as a whole")) if is_begun else None
+    try:
+        return plan(target, hour, manifests)
+    except CannotChange as error:
+        return Plan(_stay(HourChange(hour, ""), str(error)))
 
 
 @retry_fenced
@@ -98,18 +123,18 @@ def change_hour(target: TopicSink, hour: str, reason: str, plan: Planner) -> Hou
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
     settle_hour(target, hour)
-    planned = plan(target, hour) or Plan(HourChange(hour, "there is nothing to change"))
+    planned = plan_hour(target, hour, plan) or Plan(HourChange(hour, "there is nothing to change"))
     try:
         for manifests, write in planned.replacements:
             replace_commits(target, hour, manifests, reason, write)
     except CannotChange as error:
-        return stay(planned.change, str(error))
+        return _stay(planned.change, str(error))
     return planned.change
 
 
-def stay(change: HourChange, blocker: str) -> HourChange:
+def _stay(change: HourChange, blocker: str) -> HourChange:
     """Return the change of an hour that stays as it is, and the reason."""
-    return replace(change, summary="it stays as it is", left=change.files, blocker=blocker)
+    return replace(change, summary="it stays as it is", blocker=blocker)
 
 
 def settle_hour(target: TopicSink, hour: str) -> Tile:

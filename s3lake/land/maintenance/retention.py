@@ -20,7 +20,7 @@ from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.land.maintenance.replace import HourChange, Plan, carry_over, change_hours, stay
+from s3lake.land.maintenance.replace import HourChange, Plan, carry_over, change_hours
 from s3lake.land.target import TopicSink
 
 REASON = "retention"
@@ -59,23 +59,14 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
     return seconds
 
 
-def plan_expire(target: TopicSink, hour: str) -> Plan | None:
-    """Plan what expires with an hour. Return None if it has no objects, not even some that are not swept yet."""
-    stored = target.index.tile(hour)
-    if stored is None or not stored[0].commits:
-        return None
-    manifests = target.manifests(hour)
-    if manifests is None:
-        return Plan(stay(HourChange(hour, ""), "it is not landed as a whole; land it, or what Kafka has left of it"))
-    has_files = any(manifest.files for manifest in manifests)
-    unswept = [] if has_files else [target.index.manifest(hour, commit) for commit in stored[0].garbage]
-    files = files_of(manifests if has_files else filter(None, unswept))
+def plan_expire(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan | None:
+    """Plan what expires with an hour. Return None if it has no objects."""
+    files = files_of(manifests)
     records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
     size = sum(file.bytes for file in files)
     summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
     change = HourChange(hour, summary, records, len(files), size)
-    replacements = [(manifests, partial(_count_as_erased, target, manifests))] if has_files else []
-    return Plan(change, replacements) if files else None
+    return Plan(change, [(manifests, partial(_count_as_erased, target, manifests))]) if files else None
 
 
 def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attempt, __: list[File]) -> Staged:

@@ -9,7 +9,7 @@ from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.maintenance import compact, reformat, retention
-from s3lake.land.maintenance.replace import HourChange, change_hour
+from s3lake.land.maintenance.replace import HourChange, change_hour, change_hours
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
@@ -99,6 +99,11 @@ def holding(world: Parts, store: Store | None = None) -> TopicSink:
     store = store or world.store
     index = TopicIndex(store, ".indexes/events", world.index.topic, world.sink.root)
     return target_of(world.sink, index)
+
+
+def planned_changes(name: str, target: TopicSink) -> list[HourChange]:
+    """Return what a change would do to the hour: one change, or none."""
+    return list(change_hours(target, [HOUR], name, PLANS[name], yes=False))
 
 
 def run_change(name: str, target: TopicSink, hour: str = HOUR) -> HourChange:

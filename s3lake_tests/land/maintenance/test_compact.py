@@ -7,9 +7,9 @@ from typing import Any, BinaryIO
 import pytest
 
 from s3lake.encode.text import TextJoiner
-from s3lake.land.maintenance.compact import plan_compact
+from s3lake.land.maintenance.compact import compact_hours
 from s3lake.store import Document, reading
-from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
+from s3lake_tests.land.maintenance.parts import Parts, holding, planned_changes, run_change
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR, texts
 
@@ -25,7 +25,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     framing = {"between": "", "closing": ""}
     world = Parts(format={"type": "bytes", "framing": framing}, converter={"value": "bytes"}, flush={"count": 1})
     world.land(b"", b"ab", b"c")
-    assert run_change("compact", holding(world)).left == 1
+    assert run_change("compact", holding(world)).summary.endswith("become 1")
     world.verify_clean()
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], b"abd", manifest.id)
@@ -34,29 +34,26 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
 
 def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
     world = Parts(flush={"count": 2}).land(*values(*range(6)))
-    plan = plan_compact(holding(world), HOUR)
-    assert plan is not None
-    assert str(plan.change) == f"{HOUR}: 3 files of 54 bytes become 1"
-    assert run_change("compact", holding(world)) == plan.change
+    (planned,) = planned_changes("compact", holding(world))
+    assert str(planned) == f"{HOUR}: 3 files of 54 bytes become 1"
+    assert run_change("compact", holding(world)) == planned
     assert list(world.bodies().values()) == [b"".join(value + b"\n" for value in values(*range(6)))]
-    assert plan_compact(holding(world), HOUR) is None
+    assert planned_changes("compact", holding(world)) == []
 
 
 def test_files_of_the_size_that_is_asked_for_stay() -> None:
     world = Parts(flush={"count": 2}).land(*values(*range(6)))
-    assert plan_compact(holding(world), HOUR, size=18) is None
-    plan = plan_compact(holding(world), HOUR, size=36)
-    assert plan is not None
-    assert plan.change.left == 2
+    assert list(compact_hours(holding(world), [HOUR], yes=False, size=18)) == []
+    (planned,) = compact_hours(holding(world), [HOUR], yes=False, size=36)
+    assert str(planned).endswith("become 2")
 
 
 def test_what_cannot_be_joined_is_said_and_stays() -> None:
     world = Parts(format={"type": "csv", "header": False}, flush={"count": 1}).land(*values(1, 2))
     before = dict(world.store.objects)
-    plan = plan_compact(holding(world), HOUR)
-    assert plan is not None
-    assert "CSV without header lines" in plan.change.blocker
-    assert run_change("compact", holding(world)) == plan.change
+    (planned,) = planned_changes("compact", holding(world))
+    assert "CSV without header lines" in planned.blocker
+    assert run_change("compact", holding(world)) == planned
     assert world.store.objects == before
 
 

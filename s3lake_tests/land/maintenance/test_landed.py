@@ -17,7 +17,8 @@ def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: L
     settings = "errors: {tolerance: all}, flush: {count: 50}"
     target = lake.target(topic, settings, AFTER)
     land(target, [START])
-    assert run_change("compact", target.require_exactly_once(), START).left == len(lake.objects()) == 4
+    run_change("compact", target.require_exactly_once(), START)
+    assert len(lake.objects()) == 4
     target = lake.target(topic, f"{settings}, format: {{type: parquet}}", AFTER)
     assert run_change("reformat", target.require_exactly_once(), START).blocker == ""
     report = lake.verify(target)

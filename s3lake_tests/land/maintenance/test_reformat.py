@@ -15,10 +15,9 @@ import pytest
 
 from s3lake.land.given import Record, batch
 from s3lake.land.maintenance import reformat as reformatting
-from s3lake.land.maintenance.reformat import plan_reformat
 from s3lake.land.task.staging import Rows
 from s3lake.sink import Sink
-from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
+from s3lake_tests.land.maintenance.parts import Parts, holding, planned_changes, run_change
 from s3lake_tests.verify.world import HOUR
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
@@ -57,28 +56,27 @@ def changed(world: Parts, **sink: Any) -> Parts:
 )
 def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now: dict[str, Any]) -> None:
     world = changed(landed(**was), **now)
-    plan = plan_reformat(holding(world), HOUR)
-    assert plan is not None
-    assert plan.change.blocker == ""
-    assert run_change("reformat", holding(world)) == plan.change
+    (planned,) = planned_changes("reformat", holding(world))
+    assert planned.blocker == ""
+    assert run_change("reformat", holding(world)) == planned
     report = world.verify_clean()
     assert (report.landed, report.dead_letters) == (7, 1)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.form.format, manifest.reason) == (world.sink.format.type, "reformat")
-    assert plan_reformat(holding(world), HOUR) is None
+    assert planned_changes("reformat", holding(world)) == []
 
 
 def test_other_transforms_are_not_another_form() -> None:
     world = landed()
     world.change("c0", form=msgspec.structs.replace(world.manifests["c0"].form, transforms="earlier"))
     world.write_index()
-    assert plan_reformat(holding(world), HOUR) is None
+    assert planned_changes("reformat", holding(world)) == []
 
 
 def test_an_empty_text_in_a_key_is_not_another_layout() -> None:
     world = Parts(layout={"template": "v{field:user}/{topic}/{partition}-{offset}"})
     world.land(b'{"user":""}', b'{"user":"ann"}')
-    assert plan_reformat(holding(world), HOUR) is None
+    assert planned_changes("reformat", holding(world)) == []
 
 
 def test_what_is_written_is_what_the_format_says() -> None:
@@ -194,7 +192,7 @@ def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_no
     now = changed(world, format={"type": "avro"}, converter={"value": "string"}, nulls="write")
     assert run_change("reformat", holding(now)).blocker == ""
     assert now.verified().differences == ()
-    assert plan_reformat(holding(now), HOUR) is None
+    assert planned_changes("reformat", holding(now)) == []
 
 
 @pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
