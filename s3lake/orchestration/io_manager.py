@@ -62,7 +62,6 @@ class SinkIOManager(dg.IOManager):
         topic = self._find_topic(context.asset_key)
         requested = list(obj.context.partition_keys if obj.hours is None else obj.hours)
         obj.landed = self._run(obj.context).land(topic, requested, rewrite=obj.rewrite)
-        context.add_output_metadata(_sum_up(obj.landed))
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Read the committed records of the hours that the downstream asset asks for.
@@ -164,19 +163,6 @@ class SinkIOManager(dg.IOManager):
                 metadata={"error": ConfigurationError.__name__},
             )
         return route[1]
-
-
-def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
-    """Return what hours hold together."""
-    sums = [hour.sums for hour in landed]
-    return {
-        "hours": len(landed),
-        "rows": sum(each.landed for each in sums),
-        "size_bytes": sum(each.bytes for each in sums),
-        "files": sum(each.files for each in sums),
-        "dead_letters": sum(each.dead for each in sums),
-        "new_commits": sum(hour.new for hour in landed),
-    }
 
 
 def table_name(key: dg.AssetKey) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -20,11 +20,9 @@ from s3lake.orchestration import names, runs, sensor_memory
 from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.connections import open_topic
 from s3lake.orchestration.due import INTERVAL_S, at_the_latest
-from s3lake.orchestration.hour_metadata import freshness
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
-from s3lake.plan.tile import Wait
 from s3lake.sink import Sink
 from s3lake.source import opening
 from s3lake.text import expressions
@@ -256,7 +254,6 @@ def _observe(
     for state in states:
         if state.lag is not None:
             lags[state.route.topic][state.route.sink.name] = state.lag
-    waits = {state.route.topic: state.waits for state in states}
     due: list[tuple[int, str]] = []
     for topic, ends in tick.ends.items():
         last = memory.observed.get(topic, Observed())
@@ -266,7 +263,7 @@ def _observe(
     events = []
     for _, topic in sorted(due)[:OBSERVED_PER_TICK]:
         ends, last = tick.ends[topic], memory.observed.get(topic, Observed())
-        events.append(_observation(tick.catalog, topic, ends, lags[topic], last, tick.now_ms, waits.get(topic, ())))
+        events.append(_observation(tick.catalog, topic, ends, lags[topic], last, tick.now_ms))
         memory.observed[topic] = Observed(tick.now_ms, dict(ends), lags[topic])
     return events
 
@@ -278,7 +275,6 @@ def _observation(
     lags: Mapping[str, int],
     last: Observed,
     now_ms: int,
-    waits: Iterable[Wait],
 ) -> dg.AssetObservation:
     new = sum(ends.values()) - sum(last.ends.get(partition, 0) for partition in ends)
     seconds = (now_ms - last.ms) / 1000
@@ -291,7 +287,6 @@ def _observation(
             "records_per_second": round(new / seconds, 3) if last.ends and seconds > 0 else 0.0,
             **({"lag": max(lags.values())} if lags else {}),
             **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
-            **freshness(waits),
         },
         tags={names.DATA_VERSION: version[:32]},
     )

@@ -18,7 +18,6 @@ from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sealed import unannounced_hours
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 from s3lake.plan import due
-from s3lake.plan.tile import Wait
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
@@ -46,7 +45,6 @@ class RouteState:
         in_turn: True if it was not due by the memory.
         must_wait: True if it is due and waits for a run that has not ended, or after one that failed.
         lag: offsets that wait in the tiles that were read; None if there are none.
-        waits: how long the records of the newest tile had waited.
         sealed: hours that no run announces.
     """
 
@@ -59,7 +57,6 @@ class RouteState:
     in_turn: bool = False
     must_wait: bool = False
     lag: int | None = None
-    waits: Sequence[Wait] = ()
     sealed: Sequence[dg.AssetMaterialization] = ()
     error: S3LakeError | None = None
 
@@ -196,7 +193,6 @@ class Tick:
             hours_found.waiting,
             in_turn=in_turn,
             lag=hours_found.lag,
-            waits=tiles[-1].sums.waits if tiles else (),
             sealed=self._seal(view, always=whole),
         )
         if not chosen:

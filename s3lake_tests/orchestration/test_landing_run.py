@@ -187,11 +187,6 @@ class TestMaterialisations:
         runs.targets[TOPIC] = runs.world.target(now_minute=130)
         assert {evaluation.partition for evaluation in runs.land().get_asset_check_evaluations()} == {FIRST, SECOND}
 
-    def test_the_output_says_what_the_hours_hold_together(self, runs: OneTopic) -> None:
-        (found,) = [event for event in runs.land().all_events if event.event_type_value == "HANDLED_OUTPUT"][:1]
-        metadata = {name: value.value for name, value in found.event_specific_data.metadata.items()}  # type: ignore[union-attr]
-        assert metadata == {"hours": 3, "rows": 30, "size_bytes": 0, "files": 0, "dead_letters": 0, "new_commits": 3}
-
 
 class TestVersions:
     def test_an_hour_has_a_version_of_its_own_that_changes_with_its_commits_alone(self, runs: OneTopic) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ from s3lake.land.maintenance.staged_copies import StagedCopies
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.rows import place_rows
-from s3lake.land.task.staging import FileRule, Rows, Staging
+from s3lake.land.task.staging import Rows, Staging
 from s3lake.layout.key import KeyLayout
 from s3lake.objects import Shape, open_columns
 from s3lake.objects.columns import cast_batch
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 REASON = "reformat"
 _EMPTY_NULLS = ("text", "bytes")
 """Formats in which null and an empty value are the same."""
-_NO_LIMIT = 2**63 - 1
 
 
 def reformat_hours(target: TopicSink, hours: Iterable[str], *, yes: bool) -> Iterator[HourChange]:
@@ -203,30 +202,6 @@ class _Reencoder:
     def _dead_of(self, file: File) -> Set[int]:
         return self._dead.get(file.partition, frozenset())
 
-    @cached_property
-    def _overlapping(self) -> set[str]:
-        """Keys of data files whose offset ranges overlap that of another file of their topic-partition."""
-        keys: set[str] = set()
-        last: File | None = None  # the file so far whose range ends last
-        for file in self._sources:
-            if last is None or last.partition != file.partition:
-                last = file
-                continue
-            if file.first_offset <= last.last_offset:
-                keys |= {last.key, file.key}
-            last = max(last, file, key=attrgetter("last_offset"))
-        return keys
-
-    def _file_rule(self, rule: FileRule, file: File) -> FileRule:
-        """Return when files made of `file` are closed.
-
-        A second file is named after its least possible offset, which may be that of a record in another file. So an
-        overlapping file whose rows do not say their offsets becomes one file.
-        """
-        if file.key not in self._overlapping or Parts.from_shape(self._shape).offset:
-            return rule
-        return replace(rule, count=_NO_LIMIT, size=_NO_LIMIT)
-
     def _write_rows(self, file: File, body: bytes) -> Staged:
         """Write rows of columns as they are."""
         try:
@@ -241,7 +216,7 @@ class _Reencoder:
         is_compared = sink.format.type != "csv"  # the text of a value in CSV is not what its column held
         with StagedCopies(store) as copies:
             target = copies.store if is_compared else store
-            staging = Staging(target, keys, self._file_rule(binding.file_rule(sink), file), attempt.commit)
+            staging = Staging(target, keys, binding.file_rule(sink), attempt.commit)
             try:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
@@ -293,7 +268,7 @@ class _Reencoder:
         stored, others = target.index.columns(), self._dead_of(file)
         commit, mark, at = attempt.commit, attempt.suffix, attempt.begun_ms
         work = binding.build_work(sink, target.topic, target.stores, hour, commit=commit, mark=mark, wallclock_ms=at)
-        work = replace(work, files=self._file_rule(work.files, file), tolerant=True)
+        work = replace(work, tolerant=True)
 
         def read(_: Intervals) -> Batches:
             return {file.partition: map(batch, records(self._shape, body, file, target.topic, others))}

@@ -34,7 +34,7 @@ PARTS = ("key", "headers", "timestamp")
 TRANSACTION = 50_000
 """Records of one transaction."""
 MEMORY_BYTES = 256 * 2**20
-"""That blocks of objects hold which are read at the same time, as long as a block is not below the least."""
+"""That blocks of the objects of a topic-partition and hour hold, as long as a block is not below the least."""
 LEAST_BLOCK = 256 * 2**10
 _TIMEOUT_S = 60.0
 _SETTINGS = {
@@ -159,7 +159,7 @@ class Restore:
         An object is opened when its first record is due, and closed after its last one: so those are open at the same
         time whose offsets overlap.
         """
-        block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * _count_overlapping(files))))
+        block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * len(files))))
         # By the offset that is due next. The number of its file decides if two are the same: records have no order.
         due: list[tuple[int, int, Record | None, Generator[Record, None, None]]] = [
             (file.first_offset, number, None, self._records(file, block_bytes)) for number, file in enumerate(files)
@@ -214,25 +214,12 @@ class Restore:
             )
 
 
-def _count_overlapping(files: Sequence[File]) -> int:
-    """Count the files whose offsets overlap, at the place where most do; files are in the order of their first ones."""
-    ends: list[int] = []
-    most = 1
-    for file in files:
-        while ends and ends[0] < file.first_offset:
-            heapq.heappop(ends)
-        heapq.heappush(ends, file.last_offset)
-        most = max(most, len(ends))
-    return most
-
-
 @retry_fenced
 def restore(
     request: Restore,
     bootstrap_servers: str,
     properties: Mapping[str, str],
     advance: Callable[[int], None] = lambda _: None,
-    transaction: int = TRANSACTION,
 ) -> Restoration:
     """Produce what is not in the topic yet.
 
@@ -241,7 +228,6 @@ def restore(
         bootstrap_servers: of the cluster.
         properties: for the Kafka clients, as in the configuration.
         advance: called with how many records are in the topic.
-        transaction: records of one.
 
     Raises:
         ConfigurationError: the topic does not exist, it has too few topic-partitions, librdkafka refuses the
@@ -270,7 +256,7 @@ def restore(
         advance(done)
         left = islice(request.records(), done, None)
         member = consumer.consumer_group_metadata()
-        while some := list(islice(left, transaction)):
+        while some := list(islice(left, TRANSACTION)):
             producer.begin_transaction()
             for record in some:
                 _produce(producer, request, record)

@@ -138,11 +138,12 @@ def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_bet
     now.verify_clean()
 
 
-def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_say_their_offsets() -> None:
-    world = Parts(**BETWEEN).land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
-    now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
+def test_files_whose_offset_ranges_overlap_have_names_of_their_own_when_rows_do_not_say_their_offsets() -> None:
+    world = Parts(**BETWEEN)
+    world.land(*(connect(n) if n % 2 == 0 else connect("x", "string", "b") for n in range(8)))
+    now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 2}})
     assert run_change("reformat", holding(now)).blocker == ""
-    assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
+    assert [records for _, _, records in offsets(now)] == [2, 2, 2, 2]
     now.verify_clean()
 
 

@@ -68,7 +68,10 @@ def consumed(lake: Lake, topic: str, partitions: int = 2) -> list[tuple[Any, ...
     ),
     ids=str,
 )
-def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: Lake, sink: dict[str, Any]) -> None:
+def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(
+    lake: Lake, sink: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "TRANSACTION", 3)
     world, into = landed(**sink), lake.topic(partitions=2)
     wanted = Restore(holding(world), [HOUR], into)
 
@@ -77,7 +80,7 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
             raise Crash
 
     with pytest.raises(Crash):
-        restore(wanted, lake.kafka.bootstrap_servers, {}, stopped_between, transaction=3)
+        restore(wanted, lake.kafka.bootstrap_servers, {}, stopped_between)
     assert len(consumed(lake, into)) == 3
 
     class Broken(Restore):
@@ -88,11 +91,9 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
                 yield record
 
     with pytest.raises(Crash):
-        restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, transaction=3)
+        restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     reported: list[int] = []
-    done = restore(
-        Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, reported.append, transaction=3
-    )
+    done = restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, reported.append)
     assert (done.records, done.done, reported) == (8, 8, [3, 6, 8])
     assert consumed(lake, into) == as_they_were(world)
     assert restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}).done == 8
