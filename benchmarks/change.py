@@ -117,7 +117,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
         "mb": round(done.bytes / 1e6, 1),
         "records": offset,
         "files": done.files,
-        "left": done.left,
+        "left": sum(len(one.files) for one in hour.target.manifests(HOUR) or []),
         "s": round(wall, 2),
         "cpu_s": round(cpu, 2),
         "mb_per_s": round(done.bytes / 1e6 / wall, 1),
