@@ -218,27 +218,20 @@ def _require_mappable(name: str) -> None:
 
 
 def _pool(files: Any) -> Any:
-    """A pool with the files and what Google brings with its library."""
+    """A pool with the files, each after the ones that it imports, and what Google brings with its library."""
     pool = descriptor_pool.DescriptorPool()
-    by_name = {file.name: file for file in files.file}
-    added: set[str] = set()
+    added = {file.name for file in files.file}
 
-    def add(name: str) -> None:
-        if name in added:
-            return
-        added.add(name)
-        file = by_name.get(name) or _googles(name)
-        if file is None:
-            raise SchemaError(f"it imports {name!r}, which is not among its references")
-        for dependency in file.dependency:
-            add(dependency)
+    def add(file: Any) -> None:
+        for name in set(file.dependency) - added:
+            if google := _googles(name):
+                added.add(name)
+                add(google)
         pool.Add(file)
 
     try:
-        for name in by_name:
-            add(name)
-    except RecursionError:
-        raise SchemaError("it imports a file that imports a file, and so on, too deeply") from None
+        for file in files.file:
+            add(file)
     except TypeError as error:
         raise SchemaError(f"it is not valid Protobuf: {error}"[:300]) from None
     return pool

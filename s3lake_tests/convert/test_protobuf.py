@@ -2,7 +2,6 @@
 
 import base64
 import io
-import itertools
 import json
 from datetime import datetime, timezone
 from pathlib import Path
@@ -209,11 +208,14 @@ def test_a_reference_cannot_lead_out_of_what_is_registered(registry: SchemaRegis
     assert "/tmp" not in reason
 
 
-def test_imports_that_no_stack_holds_are_refused() -> None:
-    links = [f"r{at}" for at in range(2000)]
-    chain = {name: descriptor(dependency=[after]) for name, after in itertools.pairwise([*links, "end"])}
-    with pytest.raises(SchemaError, match="too deeply"):
-        protoc.compile_message(descriptor(name="x", dependency=["r0"]), chain, (0,))
+def test_a_descriptor_that_imports_another_one(registry: SchemaRegistry) -> None:
+    names = ("a.proto", "b.proto", "google/protobuf/type.proto")
+    texts = [descriptor(name="a.proto"), descriptor(dependency=names[:1])]
+    main = descriptor(name="main", dependency=names[1:], message_type=[{"name": "M"}])
+    imported = dict(zip(names, texts, strict=False))
+    assert protoc.compile_message(main, imported, (0,)).full_name == "M"
+    with pytest.raises(SchemaError, match="Depends on file 'a.proto'"):
+        protoc.compile_message(main, {"b.proto": texts[1]}, (0,))
 
 
 def descriptor(**file: Any) -> str:
