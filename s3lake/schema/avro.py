@@ -34,8 +34,6 @@ _PRIMITIVES = {
     "string": Primitive.STRING,
 }
 NAMED = ("record", "error", "enum", "fixed")
-_OWN = frozenset((*_PRIMITIVES, *NAMED, "array", "map"))
-"""Types that are no names of others, which have their properties where they are defined."""
 
 _TIMES = {
     ("int", "date"): Primitive.DATE,
@@ -132,14 +130,12 @@ class _Reader:
         match schema:
             case list():
                 return self._read_union(schema, path, level)
-            case "null":
+            case "null" | {"type": "null"}:
                 return Node(UNKNOWN, "null")
             case str() if schema in _PRIMITIVES:
                 return Node(_PRIMITIVES[schema], schema, schema)
             case str():
                 return self.read(self.named[schema], path, level)
-        if schema["type"] not in _OWN if isinstance(schema["type"], str) else True:
-            return self.read(schema["type"], path, level)
         return self._read_described(schema, path, level)
 
     def _read_described(self, schema: dict[str, Any], path: str, level: int) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -39,11 +39,11 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
     Raises:
         ValueError, LookupError, TypeError: it is not a schema.
     """
-    types: dict[str, Any] = {}
-    names: dict[str, str] = {}
+    named, types, names = dict[str, Any](), dict[str, Any](), dict[str, str]()
     for schema_text in (*references, text):
         loaded = schema_text.strip() if schema_text.strip() in _PRIMITIVES else json.loads(schema_text)
-        schema = fastavro.parse_schema(_rewrite(loaded, "", names), types)
+        parsed = fastavro.parse_schema(loaded, named, _ignore_default_error=True)  # in which all names are whole
+        schema = fastavro.parse_schema(_rewrite(parsed, names), types)
 
     def read(data: bytes) -> Any:
         stream = io.BytesIO(data)
@@ -58,39 +58,29 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
     return read
 
 
-def _rewrite(schema: Any, space: str, names: dict[str, str]) -> Any:
+def _rewrite(schema: Any, names: dict[str, str]) -> Any:
     """Return a schema of the same bytes: wide unions have records of one field, floats, maps and decimals a mark.
 
     All other logical types are left out, so dates and times are integers. `names` are the types so far.
     """
     if isinstance(schema, list):
-        return _rewrite_union(schema, space, names)
+        return _rewrite_union(schema, names)
     if isinstance(schema, str):
-        if schema in _MARKS:
-            return {"type": schema, "logicalType": _MARKS[schema]}
-        name = schema if schema in _PRIMITIVES or f"{space}.{schema}" not in names else f"{space}.{schema}"
-        if names.get(name) == _OPEN:
-            raise ValueError(f"{name} is inside of itself")  # on deep data fastavro's reader ends the process
-        return name
+        if names.get(schema) == _OPEN:
+            raise ValueError(f"{schema} is inside of itself")  # on deep data fastavro's reader ends the process
+        return {"type": schema, "logicalType": _MARKS[schema]} if schema in _MARKS else schema
     of = schema["type"]
-    if not isinstance(of, str):
-        return _rewrite(of, space, names)
-    plain = {name: schema[name] for name in ("type", "size", "symbols", "scale") if name in schema}
-    if "name" in schema and of in ("record", "error", "enum", "fixed"):
-        plain["name"] = _make_full_name(schema, space)
-        names[plain["name"]] = _OPEN if of in ("record", "error") else of
-        space = plain["name"].rpartition(".")[0]
+    plain = {name: schema[name] for name in ("type", "name", "size", "symbols", "scale") if name in schema}
     match of:
         case "record" | "error":
-            fields = [
-                {"name": field["name"], "type": _rewrite(field["type"], space, names)} for field in schema["fields"]
-            ]
+            names[plain["name"]] = _OPEN
+            fields = [{"name": field["name"], "type": _rewrite(field["type"], names)} for field in schema["fields"]]
             names[plain["name"]] = of
             return {**plain, "type": "record", "fields": fields}
         case "array":
-            return {**plain, "items": _rewrite(schema["items"], space, names)}
+            return {**plain, "items": _rewrite(schema["items"], names)}
         case "map":
-            return {**plain, "values": _rewrite(schema["values"], space, names), "logicalType": _MARKS["map"]}
+            return {**plain, "values": _rewrite(schema["values"], names), "logicalType": _MARKS["map"]}
         case "enum":
             return plain
     logical, scale, precision = schema.get("logicalType"), schema.get("scale", 0), schema.get("precision", 0)
@@ -98,40 +88,28 @@ def _rewrite(schema: Any, space: str, names: dict[str, str]) -> Any:
         return {**plain, "logicalType": "s3lake.decimal"}
     if logical == "uuid" and (of == "string" or (of == "fixed" and schema["size"] == 16)):
         return {**plain, "logicalType": "s3lake.uuid"}
-    return plain if of == "fixed" else _rewrite(of, space, names)
+    return plain if of == "fixed" else _rewrite(of, names)
 
 
-def _rewrite_union(branches: Sequence[Any], space: str, names: dict[str, str]) -> Any:
+def _rewrite_union(branches: Sequence[Any], names: dict[str, str]) -> Any:
     """Rewrite a union. If several branches hold something, each is a record of one field, which has the same bytes."""
-    rewritten = [_rewrite(branch, space, names) for branch in branches]
-    fields = _name_branches([branch for branch in branches if branch != "null"], space, names)
-    if len(fields) < 2:
+    rewritten = [_rewrite(branch, names) for branch in branches]
+    present = [branch for branch, new in zip(branches, rewritten, strict=True) if new != "null"]
+    if len(present) < 2:
         return rewritten
-    remaining, records = iter(fields), []
+    fields, records = iter(_name_branches(present)), []
     for branch in rewritten:
         if branch == "null":
             records.append(branch)
             continue
         name = f"s3lake.Branch{len(names)}"
         names[name] = "record"
-        records.append({"type": "record", "name": name, "fields": [{"name": next(remaining), "type": branch}]})
+        records.append({"type": "record", "name": name, "fields": [{"name": next(fields), "type": branch}]})
     return records
 
 
-def _name_branches(branches: Sequence[Any], space: str, names: Mapping[str, str]) -> list[str]:
+def _name_branches(branches: Sequence[Any]) -> list[str]:
     """Return the fields of a union by Connect: a branch's short name, its whole one if two are alike."""
-    whole = []
-    for branch in branches:
-        while isinstance(branch, dict) and not isinstance(branch["type"], str):
-            branch = branch["type"]
-        if isinstance(branch, str):
-            whole.append(f"{space}.{branch}" if f"{space}.{branch}" in names else branch)
-        else:
-            whole.append(_make_full_name(branch, space) if "name" in branch else branch["type"])
+    whole = [one if isinstance(one, str) else one.get("name", one["type"]) for one in branches]
     short = [name.rpartition(".")[2] for name in whole]
     return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, whole, strict=True)]
-
-
-def _make_full_name(schema: Mapping[str, Any], space: str) -> str:
-    name, space = schema["name"], schema.get("namespace", space)
-    return name if "." in name or not space else f"{space}.{name}"

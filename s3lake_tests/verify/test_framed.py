@@ -225,3 +225,27 @@ def test_records_of_a_schema_that_the_registry_has_no_more_are_not_comparable_an
     assert (report.clean, report.compared, report.not_compared) == (False, 0, 3)
     (unchecked,) = report.checked[0].not_checkable
     assert f"converter.registry does not have a schema of its records: schema id {gone}: " in unchecked.reason
+
+
+NAMES = {
+    "type": "record",
+    "name": "Row",
+    "namespace": "com.acme",
+    "fields": [
+        {"name": "a", "type": [{"type": "null"}, "int"]},
+        {"name": "b", "type": [{"type": "null"}, "int", {"type": "enum", "name": "one.Size", "symbols": ["S"]}]},
+        {"name": "c", "type": ["one.Size", {"type": "enum", "name": "Size", "symbols": ["L"]}]},
+        {"name": "d", "type": {"type": "array", "items": "Size"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_writer_and_verifier_agree_on_names_and_nulls_of_avro_however_they_are_written(
+    registry: SchemaRegistry, format: str
+) -> None:
+    some = world(registry, {"format": {"type": format}}, {"value": "avro"})
+    number = registry.add(NAMES)
+    data = [b"\0\0\0\0\2\0\0", b"\2\2\2\4\2\0\0", b"\2\4\4\0\0\0\0"]
+    agree(some, [(None, framed(number, one), []) for one in data], 1)
+    assert some.verify().dead_letters == 0
