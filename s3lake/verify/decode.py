@@ -22,7 +22,6 @@ def build_decoder(
     converter: str,
     registry: Connection | None,
     plain: Callable[[Any], Any] = keep,
-    parse: Callable[[bytes], Any] = parse_json,
     *,
     has_floats: bool = True,
 ) -> Decode:
@@ -39,7 +38,7 @@ def build_decoder(
         case "bytes":
             return bytes
         case "json":
-            return lambda data: plain(parse(data))
+            return lambda data: plain(parse_json(data))
         case "connect_json":
             return partial(connect.decode_connect, plain=lambda data: plain(parse_json(data)), has_floats=has_floats)
         case "json_schema":

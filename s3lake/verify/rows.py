@@ -19,7 +19,7 @@ from s3lake.objects import avro, content, open_columns
 from s3lake.objects.rows import build_row_reader
 from s3lake.objects.shape import BYTES, STRING, Shape
 from s3lake.schema.registry import Connection
-from s3lake.schema.types import UNKNOWN, Decimal, Primitive, Type, contains, fields_of
+from s3lake.schema.types import UNKNOWN, Primitive, Type, fields_of
 from s3lake.verify.column_values import cast_cell, cast_json, strip_schema
 from s3lake.verify.connect import decode_connect
 from s3lake.verify.decode import TYPED, build_decoder
@@ -30,7 +30,6 @@ from s3lake.verify.values import (
     digest_bytes,
     digest_row,
     parse_json,
-    parse_json_doubles,
     to_column_form,
     to_float_form,
     to_json_form,
@@ -165,8 +164,7 @@ class Rows:
             value = exclude_fields(value, paths)
             return value if value is None or cast is None else cast(value)
 
-        has_decimals = contains(columns or UNKNOWN, lambda leaf: isinstance(leaf, Decimal))
-        decode = build_decoder(converter, registry, plain, parse_json if has_decimals else parse_json_doubles)
+        decode = build_decoder(converter, registry, plain)
         if converter in ("json", "json_schema", STRING, BYTES):
             return decode
         return lambda data: exclude_fields(to_column_form(decode(data)), paths)

@@ -22,18 +22,13 @@ import msgspec
 Decode = Callable[[bytes], Any]
 
 
-def _parse_double(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdigit() else float(text)
-
-
 DIGEST_BYTES = 16
 EXACT = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 UNDECODABLE = (struct.error, ValueError, ArithmeticError, RecursionError, LookupError, TypeError, AttributeError)
 """Raised by decoders for bytes that are not a value."""
 _LARGEST = 2**63
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
-_decode_doubles = msgspec.json.Decoder(float_hook=_parse_double).decode
-_pack = msgspec.msgpack.Encoder(order="sorted").encode
+_pack = msgspec.msgpack.Encoder(order="sorted", decimal_format="number").encode
 _compact = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -74,18 +69,6 @@ def parse_json(text: bytes | str) -> Any:
         return _decode(text)
     except msgspec.DecodeError:  # numbers beyond 64 bits, lone surrogates, NaN
         return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
-
-
-def parse_json_doubles(text: bytes) -> Any:
-    """Decode JSON; a number with a fraction is the nearest double, and an integer of any size is exact.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    try:
-        return _decode_doubles(text)
-    except msgspec.DecodeError:
-        return json.loads(text)
 
 
 def compact_json(value: Any) -> str:

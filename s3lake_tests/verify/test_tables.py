@@ -107,6 +107,7 @@ def test_an_integer_that_was_rounded_to_a_float_is_a_difference() -> None:
         pytest.param({"id": True}, {"id": 1}, id="a truth is not a number"),
         pytest.param({"id": 1.0}, {"id": 1}, id="a fraction in a column of integers"),
         pytest.param({"name": 1}, {"name": "1"}, id="a number is not a string"),
+        pytest.param({"name": 0.5}, {"name": "0.5"}, id="nor is a fraction"),
         pytest.param({"place": {}}, {"place": None}, id="an empty object is not null"),
         pytest.param({"tags": []}, {"tags": None}, id="an empty list is not null"),
         pytest.param({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, id="the order of a list"),
