@@ -208,13 +208,13 @@ def test_a_reference_cannot_lead_out_of_what_is_registered(registry: SchemaRegis
     assert "/tmp" not in reason
 
 
-def test_a_descriptor_that_imports_another_one(registry: SchemaRegistry) -> None:
+def test_a_descriptor_that_imports_another_one() -> None:
     names = ("a.proto", "b.proto", "google/protobuf/type.proto")
     texts = [descriptor(name="a.proto"), descriptor(dependency=names[:1])]
     main = descriptor(name="main", dependency=names[1:], message_type=[{"name": "M"}])
     imported = dict(zip(names, texts, strict=False))
     assert protoc.compile_message(main, imported, (0,)).full_name == "M"
-    with pytest.raises(SchemaError, match="Depends on file 'a.proto'"):
+    with pytest.raises(SchemaError, match="Depends on file"):
         protoc.compile_message(main, {"b.proto": texts[1]}, (0,))
 
 
