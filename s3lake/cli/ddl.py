@@ -45,7 +45,7 @@ def ddl(
     def work(target: "TopicSink") -> None:
         table = build_hive_table(target.sink, target.index, engine)
         for text in find_differences(table, engine, target.sink, target.topic):
-            err.print(f"notice: {target.topic}: {text}", markup=False)
+            err.print(f"notice: {target.topic}: {text}")
         name = {"sink": target.sink.name, "topic": target.topic, "table": f"{database}.{table.name}"}
         if request.yes:
             glue = make_client(S3Connection.from_settings(config.s3_of(target.sink)), service="glue")

@@ -71,7 +71,7 @@ def show_dead_letters(
                 if not chosen(letter) or offset not in (None, letter.offset):
                     continue
                 if count == limit:
-                    err.print(f"only the first {limit}: --limit shows more", markup=False)
+                    err.print(f"only the first {limit}: --limit shows more")
                     return
                 count += 1
                 row = {"sink": target.sink.name, "hour": tile.hour, **_describe(letter, None if whole else 200)}

@@ -58,7 +58,7 @@ def init(
 
 def _ask_questions() -> str:
     if not sys.stdin.isatty():
-        err.print("not a terminal: answers are read from standard input, one per line", markup=False)
+        err.print("not a terminal: answers are read from standard input, one per line")
     now = hours.key_of_ms(hours.now_ms())
     servers, topics, bucket, prefix, endpoint, file_format, start = (
         str(typer.prompt(question, default=default or (now if question.startswith("First hour") else ""))).strip()
@@ -92,7 +92,7 @@ def _to_native(request: Request) -> str:
     print_notices(loaded)
     text, variables = native.write_native(loaded.config, loaded.references)
     for variable, place in variables.items():
-        err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
+        err.print(f"notice: {place} is secret: set {variable} where this file is read")
     return text
 
 
@@ -113,7 +113,7 @@ def preview(
         of_topic.setdefault(record.topic, []).append(record)
     routes = [(sink, topic) for sink in request.sinks(config) for topic in sorted(of_topic) if sink.reads(topic)]
     for topic in sorted(of_topic.keys() - {topic for _, topic in routes}):
-        err.print(f"{records}: no sink reads topic {topic!r}", markup=False)
+        err.print(f"{records}: no sink reads topic {topic!r}")
     if of_topic and not routes:
         raise typer.Exit(INPUT)
     if not of_topic:
@@ -188,7 +188,7 @@ def test(
         if as_json:
             print_json({"case": path.stem, "expected": str(expected), "passed": not diff, "differences": diff})
             continue
-        out.print(f"differs: {path.stem} ({expected})" if diff else f"ok: {path.stem}", markup=False)
+        out.print(f"differs: {path.stem} ({expected})" if diff else f"ok: {path.stem}")
         for line in diff:
             out.print(Text(f"  {line}", style=_COLOURS.get(line[0], "")))
     if differing:

@@ -41,7 +41,7 @@ def iam(
         raise ConfigurationError("--caller: no role is assumed: leave it out, or name one as s3.role.arn")
     if not caller:
         for line in dict.fromkeys(map(_describe_role, roles)):
-            err.print(f"notice: {line}", markup=False)
+            err.print(f"notice: {line}")
     policy = policy_of_caller(roles) if caller else policy_of(config, sinks, read_only=read_only)
     write(json.dumps(policy, indent=2) + "\n")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from s3lake.errors import S3LakeError
@@ -37,8 +36,8 @@ _BAR = 30
 
 class _Console(Console):
     def __init__(self, **options: Any) -> None:
-        """Initialize; a text is printed as it is: to rich `:100:` of a key or a path is an emoji."""
-        super().__init__(highlight=False, emoji=False, **options)
+        """Initialize; a text is printed as it is: to rich `:100:` of a key is an emoji, and `[b]` of a path a style."""
+        super().__init__(highlight=False, emoji=False, markup=False, **options)
 
     def on_broken_pipe(self) -> None:
         """See `Console.on_broken_pipe`, whose exit code is that of differences."""
@@ -54,25 +53,25 @@ def emit(as_json: bool, row: Mapping[str, Any], line: Callable[[Any], str]) -> N
     if as_json:
         print_json(row)
     else:
-        out.print(line(row), markup=False)
+        out.print(line(row))
 
 
 def print_text(as_json: bool, text: str) -> None:
     """Print a line for people; nothing with `--json`."""
     if not as_json:
-        out.print(text, markup=False)
+        out.print(text)
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, right: Sequence[str] = ()
 ) -> None:
     """Print a table as wide as its cells and its title need: a path that is folded cannot be searched for."""
-    table = Table(title=escape(title) or None, title_justify="left", box=None, pad_edge=False, min_width=len(title))
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, min_width=len(title))
     table.show_header = any(columns)
     for column in columns:
         table.add_column(column, no_wrap=True, justify="right" if column in right else "left")
     for row in rows:
-        table.add_row(*(escape(format_cell(value)) for value in row))
+        table.add_row(*map(format_cell, row))
     _Console(width=_WIDEST).print(table, crop=False)
 
 
@@ -111,7 +110,7 @@ def fail(error: S3LakeError, code: int) -> NoReturn:
     """Print an error, in place of a bar, and end with an exit code."""
     if err.is_terminal:
         _draw("")
-    err.print(f"{type(error).__name__}: {error}", markup=False)
+    err.print(f"{type(error).__name__}: {error}")
     raise SystemExit(code)
 
 
@@ -135,7 +134,7 @@ class Progress:
         self._shown_s, self._last = time.monotonic(), done
         text = f"{self._what}: {done:,} of {self._total:,}"
         if not err.is_terminal:
-            err.print(text, markup=False)
+            err.print(text)
         elif done >= self._total:
             self.erase()
         else:

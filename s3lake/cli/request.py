@@ -208,7 +208,7 @@ class Request:
                 work(target)
             except S3LakeError as error:
                 errors.append(error)
-                err.print(f"{target.sink.name} {target.topic}: {type(error).__name__}: {error}", markup=False)
+                err.print(f"{target.sink.name} {target.topic}: {type(error).__name__}: {error}")
         if errors:
             wrong = len(errors) == len(targets) and all(
                 isinstance(error, ConfigurationError | IncompleteError) for error in errors
@@ -248,7 +248,7 @@ NOT_DONE = "nothing is changed yet: --yes does it"
 def print_notices(loaded: LoadedConfig) -> None:
     """Print the notices of a configuration to standard error."""
     for notice in loaded.notices:
-        err.print(f"notice: {notice}", markup=False)
+        err.print(f"notice: {notice}")
 
 
 def require_hours(first: str | None, last: str | None = None) -> None:

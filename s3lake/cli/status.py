@@ -128,7 +128,7 @@ def metrics(
     except OSError as error:
         raise ConfigurationError(f"--listen {listen}: cannot listen there: {error.strerror or error}") from None
     shown = f"[{host}]" if ":" in host else host
-    err.print(f"metrics: http://{shown}:{server.server_address[1]}/metrics", markup=False)
+    err.print(f"metrics: http://{shown}:{server.server_address[1]}/metrics")
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
