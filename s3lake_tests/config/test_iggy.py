@@ -181,6 +181,14 @@ def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
     assert load_file(runtime, {}).config.sinks[0].topics == ("logs10.api",)
 
 
+def test_a_source_with_the_key_of_a_sink_replaces_no_sink(runtime: Path) -> None:
+    connector(runtime, "source.toml", "version = 7\n" + SINK.replace('type = "sink"', 'type = "source"'))
+    variables = {"IGGY_CONNECTORS_SOURCE_LAKE_PLUGIN_CONFIG_BUCKET": "theirs"}
+    loaded = load_file(runtime, variables)
+    assert [sink.bucket for sink in loaded.config.sinks] == ["lake"]
+    assert loaded.origins["sinks", 0, "bucket"].file.endswith("sink.toml")
+
+
 def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path) -> None:
     connector(runtime, "z.toml", SINK.replace('"lake"', '"zed"').replace("us-east-1", "eu-west-1"))
     loaded = load_file(runtime, {})

@@ -91,7 +91,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     else:
         files = list(iggy_runtime.read_connectors(runtime, report, references))
         runtime_settings = _read_runtime_settings(runtime, report, references)
-    if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
+    if alone or runtime.table("connectors").get("config_type") != "http":  # Iggy changes none that a server has
         files = iggy_runtime.apply_to_connectors(files, variables, report)
     server, sinks = iggy_runtime.read_server(runtime, report, references), list[Draft]()
     # A sink of S3 first: it lands what others forward.
@@ -123,7 +123,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
             transform = Draft({"name": name, "options": {}})
             transform.put("type", f"iggy.{name}", Setting(place.key, name, place))
             for key in table.keys() - {"enabled"}:
-                transform.put(("options", key), table[key], _setting(file, table[key], "transforms", name, key))
+                transform.put(("options", key), table[key], file.setting("transforms", name, key))
             sink.append("transforms", transform)
 
 
@@ -326,7 +326,7 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
         elif is_enabled:
             formats = {"enabled": True, "source_format": name, "target_format": "json"}
             for option, value in conversion.items():
-                setting = _setting(file, value, "transforms", f"{name}_convert", option)
+                setting = file.setting("transforms", f"{name}_convert", option)
                 if option in described:
                     sink.put(f"converter.registry.{described[option]}", value, setting)
                 elif option in _SCHEMA_SAYS:
@@ -336,8 +336,3 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
         elif schema.value == _CONVERTERS[name] and not keys.with_prefix("s3lake.converter.registry."):
             message = f"write [transforms.{name}_convert] with {' and '.join(described)}"
             keys.error(schema.setting, f"{name!r} does not say how messages are read: {message}")
-
-
-def _setting(file: toml.File, value: Any, *path: str) -> Setting:
-    place = file.place(*path)
-    return Setting(place.key, str(value), place)

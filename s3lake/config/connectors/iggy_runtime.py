@@ -58,11 +58,6 @@ _CONNECTOR = _names(
 _GROUPS = ("streams", "plugin_config", "cors", "tls", "metrics", "retry", "response", "logs", "traces")
 
 
-def is_over_http(runtime: File) -> bool:
-    """Return whether a server has them: no variable changes its connectors."""
-    return runtime.table("connectors").get("config_type") == "http"
-
-
 def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
     """Yield the files of the connectors that run; of several versions of a key the highest."""
     options = runtime.table("connectors")
@@ -90,11 +85,11 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
-    newest: dict[str, File] = {}
+    newest: dict[tuple[str, str], File] = {}
     for connector in map(toml.read, sorted(directory.glob("*.toml"))):
-        other = newest.setdefault(connector.key, connector)
-        if _version(connector) >= _version(other):
-            newest[connector.key] = connector
+        name = (connector.role, connector.key)
+        if _version(connector) >= _version(newest.setdefault(name, connector)):
+            newest[name] = connector
     yield from newest.values()
 
 
@@ -184,7 +179,7 @@ def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], r
     files = [replace(file, data=copy.deepcopy(file.data)) for file in files]
     tree: dict[str, dict[str, Any]] = {}
     for file in files:
-        tree.setdefault(str(file.data.get("type", "sink")), {})[file.key] = file.data
+        tree.setdefault(file.role, {})[file.key] = file.data
     titles = {role: dict.fromkeys(group, _CONNECTOR) for role, group in tree.items()}
     variables = _select(environment, connectors=True)
     # Only sinks land anything: the files of sources are not read.
@@ -201,7 +196,7 @@ def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], r
     places = _apply(tree, titles, variables, report)
     changed = []
     for file in files:
-        of_file = {path[2:]: place for path, place in places.items() if path[1] == file.key}
+        of_file = {path[2:]: place for path, place in places.items() if path[:2] == (file.role, file.key)}
         changed.append(replace(file, places={**file.places, **of_file}))
     return changed
 

@@ -36,6 +36,11 @@ class File:
         """The connector's key, or the name of its file."""
         return str(self.data.get("key", pathlib.Path(self.name).stem))
 
+    @property
+    def role(self) -> str:
+        """`sink` or `source`, as the connector's file has it; a sink and a source may have one key."""
+        return str(self.data.get("type", "sink"))
+
     def table(self, *path: str) -> Mapping[str, Any]:
         """Return the table at a path; empty if there is none."""
         value: Any = self.data
@@ -52,14 +57,20 @@ class File:
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Return every value that is not a table, in the file's order."""
-        settings = []
-        for path, value in _leaves({name: content for name, content in self.data.items() if name not in skipped}):
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            settings.append(Setting(format_path(path), text.strip(), self.place(*path)))
-        return settings
+        shown = {name: content for name, content in self.data.items() if name not in skipped}
+        return [self.setting(*path) for path in _leaves(shown)]
+
+    def setting(self, *path: str | int) -> Setting:
+        """Return the value at a path as text."""
+        value: Any = self.data
+        for step in path:
+            value = value[step]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return Setting(format_path(path), text.strip(), self.place(*path))
 
 
-def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the paths of all values that are not tables."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if not is_comment(name):
@@ -68,7 +79,7 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         for position, inner in enumerate(value):
             yield from _leaves(inner, (*path, position))
     else:
-        yield path, value
+        yield path
 
 
 def read(path: pathlib.Path) -> File:
