@@ -15,7 +15,7 @@ from s3lake.sink import Config
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
-    from s3lake.verify import Grid, NotLanded, PartitionReport, Report
+    from s3lake.verify import Grid, NotLanded, Report
 
 
 def verify(
@@ -41,7 +41,7 @@ def verify(
     reports = [report.allow_current_hour() if allow_open else report for report in reports]
     for target, report in zip(targets, reports, strict=True):
         for checked in () if quiet else report.checked:
-            row = {"sink": target.sink.name, "topic": target.topic, **_describe_checked(checked)}
+            row = {"sink": target.sink.name, "topic": target.topic, **asdict(checked)}
             emit(request.as_json, row, _format_checked)
         print_differences(target, report, as_json=request.as_json)
     report = combine_reports(reports)
@@ -126,10 +126,6 @@ def _describe_unlanded(unlanded: "NotLanded") -> dict[str, Any]:
         "under_way": unlanded.under_way,
         "allowed": unlanded.allowed,
     }
-
-
-def _describe_checked(checked: "PartitionReport") -> dict[str, Any]:
-    return asdict(checked) | {"not_checkable": [asdict(part) for part in checked.not_checkable]}
 
 
 _STATES = {"lost": "not checkable", "incomparable": "not checkable", "counted": "counted"}

@@ -19,9 +19,8 @@ from s3lake.config.keys import SERVERS, START
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
 from s3lake.config.syntax import properties
-from s3lake.config.syntax.json import parse_json
 from s3lake.config.syntax.node import Node
-from s3lake.config.syntax.yaml import parse_yaml
+from s3lake.config.syntax.yaml import parse_json, parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config

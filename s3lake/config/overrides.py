@@ -96,7 +96,8 @@ def names_of_model(annotation: Any, present: Any = None) -> Names:
     for option in union_members(annotation):
         if is_group(option):
             for name, info in fields(option).items():
-                inside[name] = names_of_model(info.annotation, _inner(present, name))
+                inner = present.get(name) if isinstance(present, Mapping) else None
+                inside[name] = names_of_model(info.annotation, inner)
         elif get_origin(option) is dict:
             added = names_of_model(get_args(option)[1])
             inside |= dict.fromkeys(present if isinstance(present, Mapping) else (), added)
@@ -118,10 +119,6 @@ def _parse_text(annotation: Any, text: str) -> Any:
 def is_group(option: Any) -> bool:
     """True if a member of a union is a model."""
     return isinstance(option, type) and issubclass(option, ConfigModel)
-
-
-def _inner(present: Any, name: str) -> Any:
-    return present.get(name) if isinstance(present, Mapping) else None
 
 
 def set_path(document: Any, path: Path, value: Any) -> None:

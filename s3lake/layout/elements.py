@@ -62,13 +62,10 @@ Texts = list["str | NoObjectKeyError"]
 
 def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: Reading) -> list[Texts]:
     """Return the texts of each element, one per record, with the reason in place of a text that is not valid."""
-    names = tuple(sorted({_get_path(element)[0] for element in elements if element.source == "value"}))
+    of_value = (element for element in elements if isinstance(element, Field | Time) and element.path)
+    names = tuple(sorted({element.path[0] for element in of_value}))
     rows = _decode(fields.values, names) if names else []
     return [_make_texts(element, fields, rows, reading) for element in elements]
-
-
-def _get_path(element: Element) -> tuple[str, ...]:
-    return element.path if isinstance(element, Field | Time) else ()
 
 
 def _make_texts(element: Element, fields: RecordColumns, rows: list[Any], reading: Reading) -> Texts:

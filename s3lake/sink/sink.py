@@ -126,7 +126,7 @@ class Sink(ConfigModel):
     bucket: Annotated[str, _BUCKET] = Field(examples=["lake"])
     s3: S3 | None = None
     prefix: Prefix = ""
-    start: str = Field(examples=["2026-11-20T00"])
+    start: Annotated[str, accepted_by(hours.parse)] = Field(examples=["2026-11-20T00"])
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)
@@ -156,12 +156,6 @@ class Sink(ConfigModel):
     owners: tuple[Annotated[str, _OWNER], ...] = ()
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
-
-    @field_validator("start", mode="before")
-    @classmethod
-    def _check_start(cls, value: Any) -> Any:
-        hours.parse(value)
-        return value
 
     @field_validator("topics")
     @classmethod

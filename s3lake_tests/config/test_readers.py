@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from s3lake.config.connectors.wrappers import unwrap
 from s3lake.config.report import Place, Report, Setting
 from s3lake.config.syntax import properties, toml
-from s3lake.config.syntax.json import parse_json
+from s3lake.config.syntax.yaml import parse_json
 from s3lake.errors import ConfigurationError
 
 

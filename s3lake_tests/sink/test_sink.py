@@ -202,7 +202,7 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
     ("index.prefix", [{"index": {"prefix": prefix}} for prefix in ("", "/", "//")]),
     (
         "is not an hour: write it as YYYY-MM-DDTHH in UTC",
-        [{"start": start} for start in ("2026-11-20", "2026-11-20T24", "2026-11-20T00:00", "yesterday", 2026, None)],
+        [{"start": start} for start in ("2026-11-20", "2026-11-20T24", "2026-11-20T00:00", "yesterday")],
     ),
     ("layout.suffix", [{"layout": {"suffix": suffix}} for suffix in ("a/b", "a~b", "a\nb", "x" * 65)]),
     (
