@@ -51,12 +51,6 @@ class TestCheck:
         assert (sink["from"], sink["index"]) == ("start", {"prefix": ".indexes", "name": None})
         assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")
 
-    @pytest.mark.parametrize("option", [(), ("--json",)])
-    def test_masks_secrets(self, option: tuple[str, ...], run: Run, offline: Path) -> None:
-        outcome = run("check", offline, *option)
-        assert "hunter2" not in outcome.out + outcome.err
-        assert outcome.out.count("********") == 2
-
     def test_tables_alone_need_no_kafka(self, run: Run, offline: Path) -> None:
         offline.write_text("sinks: [{name: tables, bucket: lake, start: 2026-01-05T08, format: {type: parquet}}]\n")
         outcome = run("check", offline)

@@ -71,20 +71,6 @@ def test_there_are_enough_of_them() -> None:
     assert len(list(_cases())) >= 300
 
 
-def test_no_secret_is_in_a_message() -> None:
-    changes: dict[str, str | None] = {
-        "connect.s3.aws.auth.mode": "Credentials",
-        "connect.s3.aws.access.key": "${file:missing:key}",
-        "connect.s3.aws.secret.key": "hush-hush",
-        "consumer.override.sasl.jaas.config": "hush-hush",
-        "s3lake.start": "hush-hush",
-        "bootstrap.servers": "hush-hush",
-    }
-    with pytest.raises(ConfigurationError) as refused:
-        bases.load(bases.LENSES, changes)
-    assert "hush" not in str(refused.value)
-
-
 WORDS_OF_VALUES = [
     "",
     "0",

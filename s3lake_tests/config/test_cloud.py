@@ -42,20 +42,6 @@ def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
         bases.load(CLOUD, {"output.data.format": "PARKET"})
 
 
-def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> None:
-    (message,) = [
-        notice.message
-        for notice in bases.load(CLOUD, {"provider.integration.id": "cspi-1"}).notices
-        if notice.place.key == "provider.integration.id"
-    ]
-    assert (
-        message
-        == "is a role that Confluent Cloud assumes; s3lake.s3.role.arn names ours, else boto3's own chain is used"
-    )
-    ours = {"provider.integration.id": "cspi-1", "s3lake.s3.role.arn": "arn:aws:iam::1:role/lake"}
-    assert bases.load(CLOUD, {**ours}).config.s3.role is not None
-
-
 def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
     formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
     with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):

