@@ -68,11 +68,6 @@ def test_a_configuration_of_the_documents_has_the_settings_that_its_page_describ
     assert bases.values(loaded, *MEANINGS[name]) == MEANINGS[name]
 
 
-def test_lenses_takes_all_topics_of_an_expression() -> None:
-    (sink,) = load(documents.EXPRESSION).config.sinks
-    assert (sink.reads("sensor_data_12"), sink.reads("sensor_data_x")) == (True, False)
-
-
 def test_lenses_retries_are_applied_and_their_policy_is_explained() -> None:
     keys = {notice.place.key for notice in bases.remarks(load(documents.RETRIES))}
     assert "connect.s3.error.policy" in keys
