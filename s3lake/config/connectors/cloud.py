@@ -70,7 +70,7 @@ def translate_keys(settings: Sequence[Setting], report: Report, environment: Map
         return list(settings)
     plain = {setting.key: setting for setting in settings}
     plain["connector.class"] = replace(top, value=_CLASS)
-    changed = [*_put_registry(plain, report, environment), *_put_login(plain, report)]
+    changed = [*_put_registry(plain, report, environment), *_put_login(plain)]
     for key, setting in plain.items():
         changed += _translate(key, setting, plain, report)
     present = {setting.key for setting in changed}
@@ -92,13 +92,11 @@ def _put_registry(plain: dict[str, Setting], report: Report, environment: Mappin
                 report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 
 
-def _put_login(plain: dict[str, Setting], report: Report) -> Iterator[Setting]:
+def _put_login(plain: dict[str, Setting]) -> Iterator[Setting]:
     """Yield the address of Kafka, and how its clients log in."""
     key, secret = plain.pop("kafka.api.key", None), plain.pop("kafka.api.secret", None)
     if (address := plain.pop("kafka.endpoint", None)) is not None:
         yield replace(address, key="bootstrap.servers", value=address.value.rpartition("://")[2], positions=())
-    if secret is not None:
-        report.secrets.add(secret.value)
     if key is not None:
         text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
         options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}

@@ -173,7 +173,7 @@ def _put_address(own: Keys, registry: Draft) -> None:
         plain.append(f"{scheme}://{host}" if at else address)
         if at:
             users.add(user)
-            own.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
+            own.report.secrets.add(unquote(user.partition(":")[2]))  # as it is in the address it is known already
     registry.put("url", ",".join(plain), url.setting)
     if len(users) > 1:
         own.error(url.setting, "the addresses have different users; they are one registry, so write the same ones")

@@ -43,7 +43,6 @@ _OPTIONS = {
     "profilename": "s3.profile",
 }
 _PAIR = ("s3.credentials.access_key_id", "s3.credentials.secret_access_key")
-_SECRET = (_PAIR[1], "s3.credentials.session_token", "s3.role.external_id")
 
 
 def put_pair(keys: Keys, sink: Draft, access: str, secret: str) -> None:
@@ -67,7 +66,6 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
         if path is None and option.key != key and option.value:
             keys.error(option, f"is an option of a Java class, which cannot run here; {_INSTEAD}")
         elif path is not None and option.value and sink.get(path) is None:  # else the connector's own key counts
-            keys.report.secrets |= {option.value} if path in _SECRET else set()
             options.append(path)
             sink.put(path, option.value, option)
     name = provider.value.rpartition(".")[2]
@@ -116,7 +114,6 @@ def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", o
     methods = {"": None, "AES256": "AES256", "aws:kms": "aws:kms", "aws:kms:dsse": "aws:kms:dsse"}
     method = keys.choice(algorithm, methods, "")
     ours, theirs = (keys.text(key) if key else Value("") for key in (own_key, kms_key))
-    keys.report.secrets |= {ours.value} - {""}
     if ours.value and method.value == "AES256":
         sink.put("s3.objects.customer_key", ours)
         return
