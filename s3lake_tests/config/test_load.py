@@ -1,12 +1,10 @@
 """The configuration of a process: several files together, each with its own variables."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from s3lake.config import load as configuration
-from s3lake.config.draft import ConfigDraft
 from s3lake.config.native import write_native
 from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
@@ -47,22 +45,6 @@ def test_a_variable_changes_the_sink_that_it_names(tmp_path: Path) -> None:
     files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
     found = loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7")
     assert [sink.flush.count for sink in found.config.sinks] == [None, 7]
-
-
-def test_every_file_is_read_once_also_where_variables_change_sinks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    read_draft = configuration.read_draft
-
-    def counted(text: str, name: str, *others: Any, **options: Any) -> ConfigDraft:
-        read.append(Path(name).name)
-        return read_draft(text, name, *others, **options)
-
-    monkeypatch.setattr(configuration, "read_draft", counted)
-    files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
-    loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7", S3LAKE_SINKS_EVENTS_PREFIX="raw")
-    assert read == ["a.yaml", "b.yaml"]
 
 
 def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:

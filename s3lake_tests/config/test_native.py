@@ -182,10 +182,6 @@ def grown(first: str, next: str) -> str:
     "text",
     [
         grown("a: &a [x]\n", "{one}: &{one} [" + ",".join(["*{before}"] * 9) + "]\n"),
-        grown(
-            "a: &a {{x: 1}}\n".format(),
-            "{one}: &{one} {{" + ", ".join(f"{k}: *{{before}}" for k in "klmnopqrs") + "}}\n",
-        ),
         grown("a: &a {x: 1}\n", "{one}: &{one} {{<<: [" + ",".join(["*{before}"] * 9) + "], {one}1: *{before}}}\n"),
         "a: &a {"
         + ", ".join(f"k{n}: 1" for n in range(1000))
@@ -194,7 +190,7 @@ def grown(first: str, next: str) -> str:
         + ",".join(["*a"] * 50)
         + "]}\n" * 20,
     ],
-    ids=["lists", "mappings", "merges", "merges of one"],
+    ids=["lists", "merges", "merges of one"],
 )
 def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
     start = time.process_time()
