@@ -351,8 +351,6 @@ class TestFilesOfAMicroBatch:
         ("settings", "records"),
         [
             ({"format": {"type": "bytes"}, "converter": {"value": "bytes"}}, 50_000),
-            ({"flush": {"count": 3}}, 150_000),
-            ({"flush": {"count": 3}, "batch_records": 70_000}, 70_000),
             ({}, 20_000_000),
         ],
     )
@@ -360,22 +358,6 @@ class TestFilesOfAMicroBatch:
         self, settings: dict[str, object], records: int
     ) -> None:
         assert batch_limit(self.target(**settings).sink) == records
-
-    def test_where_there_are_too_many_all_the_same_smaller_ones_are_planned(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        read: list[int] = []
-
-        def crowded(target: TopicSink, attempt: Attempt) -> Steps[Staged]:
-            read.append(attempt.batch.offsets)
-            if read[-1] > 20:
-                raise TooManyFilesError("too many files")
-            return (yield from staged(target, attempt))
-
-        monkeypatch.setattr(TopicSink, "stage", crowded)
-        (landed,) = land(self.target(), [FIRST])
-        assert read[:3] == [120, 30, 7]
-        assert landed.sums.landed == 120
 
     def test_one_record_with_too_many_ends_the_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def crowded(*_: object) -> Steps[Staged]:

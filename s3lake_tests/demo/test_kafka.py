@@ -5,8 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
@@ -24,13 +23,6 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_it_answers_as_one_node_of_loopback(kafka: EmbeddedKafka) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    (broker,) = admin.list_topics(timeout=10).brokers.values()
-    assert f"{broker.host}:{broker.port}" == kafka.bootstrap_servers
-    assert broker.host == "127.0.0.1"
-
-
 @pytest.mark.parametrize(("name", "ms"), [("year-2001", 978_307_200_000), ("year-2100", 4_102_444_800_000)])
 def test_timestamps_far_away_are_taken(kafka: EmbeddedKafka, name: str, ms: int) -> None:
     create_topic(kafka, name)
@@ -39,14 +31,6 @@ def test_timestamps_far_away_are_taken(kafka: EmbeddedKafka, name: str, ms: int)
     assert producer.flush(10) == 0
     (record,) = read(kafka, name)
     assert record.timestamp()[1] == ms
-
-
-def test_topics_do_not_come_by_themselves(kafka: EmbeddedKafka) -> None:
-    errors: list[KafkaError | None] = []
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "topic.metadata.propagation.max.ms": 500})
-    producer.produce("never-created", b"x", on_delivery=lambda error, _message: errors.append(error))
-    producer.flush(10)
-    assert [error.code() for error in errors if error] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
 
 
 @pytest.mark.slow("starts a broker of its own")

@@ -83,25 +83,6 @@ def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
     assert verified(config, target).clean
 
 
-def test_a_message_that_is_not_json_is_a_dead_letter(server: IggyServer) -> None:
-    server.append("shop", "orders", [b"no json"], at(NEXT, 1) * 1000)
-    config = configured(server, "format: {type: parquet}, errors: {tolerance: all}")
-    target = here(config)
-    land(target, [START, NEXT])
-    report = verified(config, target)
-    assert report.clean
-    assert sum(one.dead_letters for one in report.checked) == 1
-
-
-def test_messages_that_expired_before_they_were_landed_are_not_a_difference(server: IggyServer) -> None:
-    server.expire("shop", "orders", 2)
-    config = configured(server, "from: earliest")
-    target = here(config)
-    (landed,) = land(target, [START])
-    assert landed.tile.partitions[0].committed == 3
-    assert verified(config, target).clean
-
-
 @pytest.mark.parametrize("new", [2, 9])
 def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, server: IggyServer) -> None:
     config = configured(server)
@@ -136,15 +117,3 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     results: Any = land_together({one: land_steps(one, [START]) for one in targets.values()}, lambda: spark)
     assert [one.tile.complete for (one,) in results.values()] == [True, True]
     assert [verified(configs[topic], target).clean for topic, target in targets.items()] == [True, True]
-
-
-@pytest.mark.slow("a case more through Spark")
-def test_sql_reads_messages_as_it_reads_records(
-    server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
-) -> None:
-    config = configured(server, "format: {type: parquet}, sql: {select: 'id, _offset', where: 'id > 1'}", s3=s3_server)
-    target = open_topic_sink(config, config.sinks[0], "shop.orders", spark=lambda: spark)
-    land(target, [START])
-    report = verified(config, target)
-    assert report.differences == ()
-    assert sum(one.landed for one in report.checked) == 4

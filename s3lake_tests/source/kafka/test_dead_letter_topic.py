@@ -16,7 +16,6 @@ from msgspec import structs
 
 from s3lake.encode.dead_letters import DeadLetter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.sink import Sink
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog
@@ -183,37 +182,10 @@ def test_the_first_reason_is_reported_and_no_more_is_produced() -> None:
     assert len(producer.taken) == 1
 
 
-# The topic of a sink
-
-
-def sink(name: str = "dead") -> Sink:
-    letters = {"name": name, "context_headers": True, "replication_factor": 1}
-    return Sink(
-        name="events",
-        topics=("orders",),
-        bucket="lake",
-        start="2026-01-05T00",
-        errors={"tolerance": "all", "dead_letter_topic": letters},  # type: ignore[arg-type]
-    )
-
-
-def test_it_is_what_the_sink_names() -> None:
-    found = DeadLetterTopic.from_sink(sink(), "orders", "broker:9092", {"client.id": "x"})
-    assert found is not None
-    assert (found.name, found.topic, found.connector) == ("dead", "orders", "events")
-    assert (found.context_headers, found.replication_factor) == (True, 1)
-    assert (found.bootstrap_servers, found.properties) == ("broker:9092", {"client.id": "x"})
-
-
-def test_a_sink_without_one_has_none() -> None:
-    plain = Sink(name="events", topics=("orders",), bucket="lake", start="2026-01-05T00")
-    assert DeadLetterTopic.from_sink(plain, "orders", "broker:9092", {}) is None
-
-
 def test_it_travels_to_workers_and_shows_no_secret() -> None:
-    found = DeadLetterTopic.from_sink(sink(), "orders", "broker:9092", {"sasl.password": "hush"})
-    assert pickle.loads(pickle.dumps(found)) == found
-    assert "hush" not in repr(found)
+    topic = replace(TOPIC, properties={"sasl.password": "hush"})
+    assert pickle.loads(pickle.dumps(topic)) == topic
+    assert "hush" not in repr(topic)
 
 
 def test_properties_that_librdkafka_refuses_are_reported_without_their_secrets() -> None:
@@ -246,14 +218,11 @@ class FakeAdmin:
         return answers
 
 
-def test_the_topic_has_one_topic_partition_and_the_configured_replicas() -> None:
-    admin = FakeAdmin()
+@pytest.mark.parametrize("error", [None, KafkaError.TOPIC_ALREADY_EXISTS], ids=["created", "by another process"])
+def test_the_topic_has_one_topic_partition_and_the_configured_replicas(error: int | None) -> None:
+    admin = FakeAdmin(error)
     create(admin, "dead", 3)
     assert admin.asked == [("dead", 1, 3)]
-
-
-def test_a_topic_that_another_process_has_just_created_is_accepted() -> None:
-    create(FakeAdmin(KafkaError.TOPIC_ALREADY_EXISTS), "dead", 3)
 
 
 @pytest.mark.parametrize(
@@ -299,23 +268,17 @@ def read(broker: str, name: str, count: int) -> list[Message]:
     return found
 
 
-def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
-    outbox = DeadLetterProducer(replace(TOPIC, name="read-back", bootstrap_servers=broker))
-    outbox.add(REFUSED)
+def test_a_record_can_be_read_back_as_it_was_also_a_tombstone_and_a_large_one(broker: str) -> None:
+    outbox = DeadLetterProducer(replace(TOPIC, name="read-back", bootstrap_servers=broker, context_headers=True))
+    values = [b"{ broken", None, b"x" * 2_000_000]  # more than a producer sends by default
+    for value in values:
+        outbox.add(structs.replace(REFUSED, value=value))
     outbox.send()
-    (found,) = read(broker, "read-back", 1)
-    assert (found.key(), found.value(), found.timestamp()[1]) == (b"k", b"{ broken", STAMP)
-    assert found.headers() == [("trace", b"\xff"), ("none", None)]
-
-
-def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(broker: str) -> None:
-    outbox = DeadLetterProducer(replace(TOPIC, name="sizes", bootstrap_servers=broker, context_headers=True))
-    outbox.add(structs.replace(REFUSED, key=None, value=None, headers=None))
-    outbox.add(structs.replace(REFUSED, key=None, value=b"x" * 2_000_000, headers=None))
-    outbox.send()
-    found = read(broker, "sizes", 2)
-    assert sorted(len(one.value() or b"") for one in found) == [0, 2_000_000]
-    assert [one.headers() for one in found] == [CONTEXT, CONTEXT]
+    messages = read(broker, "read-back", 3)
+    assert [message.value() for message in messages] == values
+    for message in messages:
+        assert (message.key(), message.timestamp()[1]) == (b"k", STAMP)
+        assert message.headers() == [("trace", b"\xff"), ("none", None), *CONTEXT]
 
 
 def test_unavailable_brokers_are_an_error_with_the_reason_of_the_connection() -> None:
