@@ -29,34 +29,9 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
             {"endpoint_url": "http://x", "region": "eu-north-1", "max_pool_connections": 7, "console": "http://x/"},
         ),
         ({"credentials": KEYS}, KEYS),
-        ({"credentials": "environment"}, {"source": "environment"}),
-        ({"credentials": "profile", "profile": "lake"}, {"source": "profile", "profile": "lake"}),
-        ({"credentials": "anonymous"}, {"unsigned": True}),
         (
             {"retries": {"max_attempts": 9, "backoff_ms": 8, "patience": "7s"}},
             {"max_attempts": 9, "backoff_ms": 8, "patience_s": 7.0},
-        ),
-        (
-            {
-                "role": {
-                    "arn": "arn:aws:iam::1:role/a",
-                    "external_id": "ours",
-                    "session_name": "night",
-                    "duration": "15m",
-                    "endpoint_url": "http://sts",
-                }
-            },
-            {
-                "role_arn": "arn:aws:iam::1:role/a",
-                "role_external_id": "ours",
-                "role_session_name": "night",
-                "role_duration_s": 900,
-                "role_endpoint_url": "http://sts",
-            },
-        ),
-        (
-            {"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "/token"}},
-            {"role_arn": "arn:aws:iam::1:role/a", "role_token_file": "/token", "role_duration_s": 3600},
         ),
         (
             {"proxy": {"url": "http://proxy:3128", "user": "me", "password": "hush"}, "ca_file": "/ca.pem"},
@@ -78,6 +53,7 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
     ids=lambda value: ", ".join(value) if "region" not in value else "place",
 )
 def test_a_connection_has_every_setting_of_the_configuration(s3: dict[str, Any], plain: dict[str, Any]) -> None:
+    """Roles, web identities and places of credentials are in `test_identity.py`, by the requests."""
     assert S3Connection.from_settings(sink.S3.model_validate(s3)) == replace(S3Connection(region="us-east-1"), **plain)
 
 

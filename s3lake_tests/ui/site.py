@@ -31,7 +31,7 @@ load_from:
 _SHOP = '''\
 """A project of its own next to s3lake: its assets follow what s3lake has sealed, in its own resources.
 
-It lands something too, by two configurations, and tables of its own by a third one.
+It lands tables of its own, by a configuration of its own.
 """
 
 import dagster as dg
@@ -76,11 +76,7 @@ def busy_pages(visits: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 def defs() -> dg.Definitions:
     assets, resources = [revenue, visits, busy_pages], {{"s3": "the shop's own"}}
     own = dg.Definitions(assets, resources=resources, executor=dg.multiprocess_executor)
-    landed = [
-        s3lake.build_definitions(s3lake.load(f"{home}/{{name}}.yaml"), translator=s3lake.SinkTranslator(name))
-        for name in ("archive", "lake")
-    ]
-    return dg.Definitions.merge(own, *landed, s3lake.build_definitions(s3lake.load("{home}/tables.yaml")))
+    return dg.Definitions.merge(own, s3lake.build_definitions(s3lake.load("{home}/tables.yaml")))
 '''
 
 
@@ -112,9 +108,6 @@ def start_site() -> Iterator[Site]:
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
         (demo.home / "shop.py").write_text(_SHOP.format(start=first, home=demo.home))
-        for name in ("archive", "lake"):
-            sink = {**strict, "name": "bills", "prefix": name, "owners": [f"team:{name}"]}
-            (demo.home / f"{name}.yaml").write_text(yaml.safe_dump({**config, "sinks": [sink]}))
         tables = {"name": "tables", "bucket": BUCKET, "prefix": "tables", "start": first, "format": {"type": "parquet"}}
         (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
         with run.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):

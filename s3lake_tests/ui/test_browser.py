@@ -136,20 +136,6 @@ def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
 
 
 @pytest.mark.slow("another page of the UI")
-def test_the_catalogue_has_a_project_that_merged_two_configurations(page: Page) -> None:
-    page.set_viewport_size({"width": 1440, "height": 2400})  # rows that are not in sight are not there
-    page.goto("/assets")
-    for name in ("archive", "lake"):
-        for asset in (f"{name} / kafka / payments", f"{name} / s3 / bills / payments"):
-            row = page.locator("div, tr").filter(has=page.get_by_text(asset, exact=True))
-            expect(row.filter(has=page.get_by_text("shop", exact=True)).last).to_be_visible()
-        page.goto(f"/assets/{name}/s3/bills/payments")
-        expect(page.get_by_text(f"team:{name}").or_(page.get_by_text(name, exact=True)).first).to_be_visible()
-        expect(page.get_by_text(f"Topic payments in s3://lake/{name}/", exact=False).first).to_be_visible()
-        page.goto("/assets")
-
-
-@pytest.mark.slow("another page of the UI")
 def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture: Picture) -> None:
     materialize(page, "/assets/s3/strict/payments", site.hours[0], "1 partition")
     expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=_RUN_MS)

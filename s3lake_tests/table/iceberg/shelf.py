@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake import hours
-from s3lake.commit.documents import File, FileForm, Manifest, Read, TopicHead
+from s3lake.commit.documents import File, FileForm, Manifest, Read
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Sink
+from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.kit.crashes import Crash, Crashing
+from s3lake_tests.kit.indexes import write_tiles
 from s3lake_tests.kit.s3 import connection_to
+from s3lake_tests.kit.sinks import make_sink
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
@@ -42,17 +42,7 @@ class Shelf:
         self.connection = connection_to(self.server)
         catalog = {"type": "sql", "uri": f"sqlite:///{self.home}/catalog.db"}
         table = {"name": "lake.{topic}", "catalog": catalog, **self.changes.pop("table", {})}
-        self.sink = Sink(
-            **{
-                "name": "events",
-                "topics": ["orders"],
-                "bucket": self.bucket,
-                "start": FIVE,
-                "format": {"type": "parquet"},
-                "table": table,
-                **self.changes,
-            }
-        )
+        self.sink = make_sink(bucket=self.bucket, start=FIVE, format={"type": "parquet"}, table=table, **self.changes)
         self.index = TopicIndex(S3Store(self.connection, self.bucket), ".indexes/events", "orders")
 
     def configuration(self) -> str:
@@ -95,7 +85,10 @@ class Shelf:
             form=FileForm("parquet"),
         )
         self.index.record(manifest)
-        self._enter(manifest)
+        stored, span = self.index.tile(hour), Span(start, self.offset, self.offset)
+        tile = stored[0] if stored else Tile(hour, {0: span})
+        kept = [commit for commit in tile.commits if commit not in replaces]
+        write_tiles(self.index, tile.revise(commits=(*kept, commit), sums=Sums()))
         return manifest
 
     def rows(self, count: int) -> pa.Table:
@@ -120,22 +113,6 @@ class Shelf:
         key = f"orders/{hour}/{uuid.uuid4().hex}.parquet"
         self.index.store.put(key, body.getvalue(), metadata={"s3lake-commit": commit})
         return File(key, "", (), 0, self.offset, self.offset, table.num_rows, len(body.getvalue()))
-
-    def _enter(self, manifest: Manifest) -> None:
-        head = self.index.head()
-        if head is None:
-            self.index.create(self.index.head_key, TopicHead(topic_id="t", hours=((manifest.hour, manifest.hour),)))
-        elif not hours.in_ranges(manifest.hour, head[0].hours):
-            added = tuple(hours.merge_ranges([*head[0].hours, (manifest.hour, manifest.hour)]))
-            self.index.swap(self.index.head_key, head[0].revise(hours=added), head[1])
-        stored = self.index.tile(manifest.hour)
-        read = manifest.partitions[0]
-        if stored is None:
-            tile = Tile(manifest.hour, {0: Span(read.start, read.end, read.end)}, commits=(manifest.id,))
-            self.index.create(self.index.tile_key(manifest.hour), tile)
-            return
-        kept = [commit for commit in stored[0].commits if commit not in manifest.replaces]
-        assert self.index.swap_tile(stored[0].revise(commits=(*kept, manifest.id)), stored[1])
 
 
 def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
