@@ -169,11 +169,14 @@ def start_session(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
 
 @contextmanager
 def _delay_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C take effect at the end, by the handler of before.
+    """Let Ctrl-C take effect at the end, by the handler of before. A second one does not wait once the JVM runs.
 
-    An interrupted start leaves a JVM behind. And the handler that PySpark sets calls the JVM within the call that was
-    interrupted, which fails: Ctrl-C would be an error of Spark, and landing would continue with the next topic.
+    A JVM whose start is interrupted runs on without this process. And the handler that PySpark sets calls the JVM
+    within the call that was interrupted, which fails: Ctrl-C would be an error of Spark, and landing would continue
+    with the next topic.
     """
+    from pyspark import SparkContext
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -182,7 +185,8 @@ def _delay_interrupt() -> Iterator[None]:
 
     def delay(number: int, _: object) -> None:
         interrupts.append(number)
-        signal.signal(signal.SIGINT, handler)  # a second one does not wait
+        if SparkContext._gateway is not None:
+            signal.signal(signal.SIGINT, handler)
 
     signal.signal(signal.SIGINT, delay)
     try:

@@ -118,10 +118,12 @@ def test_ctrl_c_takes_effect_when_a_session_has_started_and_not_by_pysparks_hand
 
     def launch(_: object) -> None:
         signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # a JVM that is starting would run on
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as PySpark sets one of its own
         started.append(True)
         raise ValueError("no session")
 
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
     monkeypatch.setattr("s3lake.spark._launch", launch)
     monkeypatch.setattr("s3lake.spark.jars.find_java", lambda: Path("/java/bin/java"))
     monkeypatch.setenv("JAVA_HOME", "/java")
