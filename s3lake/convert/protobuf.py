@@ -36,7 +36,6 @@ _WRAPPERS = frozenset(
 )
 """Messages of one `value`, which is null if they are missing."""
 _MISSHAPEN = (TypeError, LookupError, AttributeError, RecursionError)
-_MOST_INDEXES = 64
 _OF = descriptor_pb2.FieldDescriptorProto
 _PRIMITIVES = {
     _OF.TYPE_BOOL: Primitive.BOOL,
@@ -112,14 +111,12 @@ def _group_by_message(values: Sequence[bytes | None], numbers: Numbers, refused:
 def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
     """Return which message of its file it is, and where its data begins."""
     count, at = _zigzag(value, HEADER)
-    if not 0 <= count <= _MOST_INDEXES:
-        raise ValueError(f"{count} indexes of messages are before the data: it was written by another serializer")
     path = []
     for _ in range(count):
         index, at = _zigzag(value, at)
-        if index < 0:
-            raise ValueError(f"{index} is not an index of a message: it was written by another serializer")
         path.append(index)
+    if min(count, *path, 0) < 0:
+        raise ValueError("an index of a message, which is before the data, is negative")
     return tuple(path) or (0,), at
 
 

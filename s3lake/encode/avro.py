@@ -120,9 +120,7 @@ def beginning(body: BinaryIO) -> bytes:
     if body.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("it is not an Avro file")
     while pairs := _number(body):
-        if pairs < 0:  # the size of the block follows, for readers that skip it
-            _number(body)
-        for _ in range(2 * abs(pairs)):
+        for _ in range(2 * pairs):
             body.seek(_number(body) or 0, os.SEEK_CUR)
     end = body.tell()
     body.seek(0)

@@ -163,10 +163,8 @@ def _to_arrow(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
             type = pa.map_(pa.string(), _to_arrow(schema["values"], named))
         case "bytes" | "fixed" if schema.get("logicalType") == "decimal":
             type = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
-        case str(name) if name not in named:
+        case name:
             type = _ARROW.get(f"{name} {schema.get('logicalType')}", _ARROW[name])
-        case other:
-            return _to_arrow(other, named)
     if "name" in schema:
         named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = type
     return type

@@ -237,12 +237,7 @@ def _follow_pointer(document: Any, pointer: str) -> Any:
     """Return the part of a document that a pointer names. Return None if it has no such part."""
     for step in pointer.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict):
-            document = document.get(step)
-        elif isinstance(document, list) and step.isdigit() and int(step) < len(document):
-            document = document[int(step)]
-        else:
-            return None
+        document = document.get(step) if isinstance(document, dict) else None
     return document
 
 

@@ -129,14 +129,12 @@ def _compile(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, A
     if main is None and not any(imported.values()):
         files = _protoc(text, dict(references))
         return _pool(files), next(file for file in files.file if file.name == _MAIN)
+    if main is None or None in imported.values():
+        raise SchemaError("of the schema and what it imports some are text and some are not: register all alike")
     files = descriptor_pb2.FileDescriptorSet()
     for name, file in imported.items():
-        if file is None:
-            raise SchemaError(f"{name} is text and the schema is not, or the other way round: register both alike")
         file.name = name
         files.file.append(file)
-    if main is None:
-        raise SchemaError("the schema is text and what it imports is not: register both alike")
     main.name = main.name or _MAIN
     files.file.append(main)
     return _pool(files), main

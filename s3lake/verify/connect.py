@@ -36,8 +36,6 @@ def decode_connect(data: bytes, plain: Callable[[bytes], Any], *, has_floats: bo
     schema = bytes(envelope.schema)
     if schema == b"null":
         return plain(bytes(envelope.payload))
-    if not schema.startswith(b"{"):
-        return plain(data)
     return _build_payload_cast(schema, has_floats)(parse_json(bytes(envelope.payload)))
 
 

@@ -33,13 +33,6 @@ def test_a_letter_is_one_line_of_json() -> None:
     )
 
 
-def test_bytes_that_are_no_utf8_are_in_base64() -> None:
-    found = json.loads(letter(key=b"\xff", value=b"\x00\xfe", headers=[{"key": "h", "value": b"\xfd"}]))
-    assert found["key"] == {"base64": "/w=="}
-    assert found["value"] == {"base64": "AP4="}
-    assert found["headers"] == [{"name": "h", "value": {"base64": "/Q=="}}]
-
-
 def test_a_record_without_headers_has_none() -> None:
     assert json.loads(letter(headers=None))["headers"] == []
 

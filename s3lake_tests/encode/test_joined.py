@@ -80,12 +80,6 @@ def test_csv_of_other_columns_is_not_alike() -> None:
     assert read_join_key(form, io.BytesIO(one)) != read_join_key(form, io.BytesIO(other))
 
 
-def test_a_separator_that_may_stand_in_a_header_line_joins_nothing() -> None:
-    form = FileFormat("csv", "none", framing=("", ",", ","))
-    with pytest.raises(ValueError, match="may be in the header line too"):
-        read_join_key(form, io.BytesIO(b"a,b,1,2,"))
-
-
 @pytest.mark.parametrize("broken", [b"[\n1,\n2", b"[\n", b"1\n]"])
 def test_a_file_that_is_not_whole_is_not_joined(broken: bytes) -> None:
     form = FileFormat("json_array", "none", framing=("[\n", ",\n", "\n]"))
