@@ -26,7 +26,7 @@ from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
-from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, unify_types
+from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, try_unify
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -169,7 +169,7 @@ class Contract:
             case (List(), List()) | (Map(), Map()):
                 inner = self._keep_fitting(item_of(seen), item_of(recorded), f"{path}[]", departures)
                 return inner and (List(inner) if isinstance(seen, List) else Map(inner))
-        if self.on_type_change == "evolve" or _fits(recorded, seen, path):
+        if self.on_type_change == "evolve" or try_unify(recorded, seen) == recorded:
             return seen
         departures[path] = self._refuse_change(path, seen, recorded)
         return None
@@ -252,14 +252,6 @@ def _depart_wholly(path: str, departures: dict[str, Departure]) -> None:
     reasons = [departures.pop(inner) for inner in inside]
     if reasons:
         departures[path] = reasons[0]._replace(path=path)
-
-
-def _fits(recorded: Type, seen: Type, path: str) -> bool:
-    """Return whether a column of the recorded type holds the other as it is."""
-    try:
-        return unify_types(recorded, seen, path) == recorded
-    except Conflict:
-        return False
 
 
 def _drop_details(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:

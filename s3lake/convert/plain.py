@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,14 +16,13 @@ from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.types import Primitive
 
-# So many bytes each, the most significant first.
 _ENCODED = {
-    "short": (">i2", Primitive.INT32),
-    "integer": (">i4", Primitive.INT32),
-    "long": (">i8", Primitive.INT64),
-    "float": (">f4", Primitive.FLOAT),
-    "double": (">f8", Primitive.DOUBLE),
-    "boolean": ("?", Primitive.BOOL),
+    "short": (">h", Primitive.INT32),
+    "integer": (">i", Primitive.INT32),
+    "long": (">q", Primitive.INT64),
+    "float": (">f", Primitive.FLOAT),
+    "double": (">d", Primitive.DOUBLE),
+    "boolean": (">?", Primitive.BOOL),
 }
 
 
@@ -45,31 +47,15 @@ def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refu
 
 def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
-    numbers, refused = _decode_numbers(name, raw)
-    gathering = Gathering(len(raw))
-    gathering.add(Schema(None, _ENCODED[name][1]), np.arange(len(raw)), numbers)
-    return Column.from_columns(name, raw, gathering, texts=True), refused
-
-
-def _decode_numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
-    """Return the numbers, null if it is missing or refused."""
     encoding, type = _ENCODED[name]
-    width = np.dtype(encoding).itemsize
-    values = raw.to_pylist()
-    refused: Refusals = {
-        row: f"{len(value)} bytes are not a {name}: {width} are expected"
-        for row, value in enumerate(values)
-        if value is not None and len(value) != width
-    }
-    if type is Primitive.BOOL:
-        refused |= {
-            row: f"byte 0x{value[0]:02x} is not a boolean: 0x00 or 0x01 is expected"
-            for row, value in enumerate(values)
-            if value is not None and row not in refused and value[0] > 1
-        }
-    present = np.array([value is not None and row not in refused for row, value in enumerate(values)], np.bool_)
-    nothing = bytes(width)
-    block = b"".join(value if kept else nothing for value, kept in zip(values, present, strict=True))
-    decoded = np.frombuffer(block, encoding)
-    native = decoded.astype(decoded.dtype.newbyteorder("="))
-    return pa.array(native, mask=~present).cast(arrow_type(type)), refused
+    number, refused = struct.Struct(encoding), Refusals()
+    numbers: list[Any] = []
+    for row, value in enumerate(raw.to_pylist()):
+        if value is not None and len(value) != number.size:
+            refused[row] = f"{len(value)} bytes are not a {name}: {number.size} are expected"
+        elif value is not None and type is Primitive.BOOL and value[0] > 1:
+            refused[row] = f"byte 0x{value[0]:02x} is not a boolean: 0x00 or 0x01 is expected"
+        numbers.append(None if value is None or row in refused else number.unpack(value)[0])
+    gathering = Gathering(len(raw))
+    gathering.add(Schema(None, type), np.arange(len(raw)), pa.array(numbers, arrow_type(type)))
+    return Column.from_columns(name, raw, gathering, texts=True), refused

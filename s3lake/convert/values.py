@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import envelope_table, gate, headers, json_table, lines, sidecars
-from s3lake.convert.column import Envelope, Numbers, Rows
+from s3lake.convert.column import Envelope, Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.envelope_table import Shape
@@ -22,6 +22,7 @@ from s3lake.convert.json_table import Table
 from s3lake.convert.limits import Limits
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import SchemaProjector
+from s3lake.convert.wire import group_by_id
 from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
@@ -63,15 +64,6 @@ class Converted:
         """Note why some of the rows are refused. Return the others."""
         self.refused |= rows.by_batch_row(reasons)
         return rows.drop(reasons)
-
-
-def _group_rows(codes: list[Numbers]) -> list[Numbers]:
-    """Group rows that have the same of each code, in the order of their first ones."""
-    marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
-    _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
-    order = np.argsort(groups, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-    return [members[group] for group in np.argsort(first)]
 
 
 @dataclass(frozen=True)
@@ -232,13 +224,14 @@ class Conversion:
             return
         has_typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         by = [rows.value, rows.key] if self._shape is not None else [rows.key if has_typed_keys else None]
-        codes = [column.schemas.codes for column in by if column is not None and column.schemas]
+        codes = [column.schemas.codes + 1 for column in by if column is not None and column.schemas]
         if self.apart:  # records without a value have sidecars only
             codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
         if all((one == one[0]).all() for one in codes):
             yield rows
         else:
-            yield from (rows.take(pa.array(group, pa.int64())) for group in _group_rows(codes))
+            marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
+            yield from (rows.take(pa.array(group, pa.int64())) for _, group in group_by_id(marks))
 
     def _convert_group(self, rows: Rows, converted: Converted) -> Part | None:
         """Convert rows of one schema. Return None if none is left. Adds to `converted` what they lose and show."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from s3lake.schema.types import UNKNOWN, Columns, Type, fields_of, item_of
-from s3lake.schema.unite import Conflict, join_path, unify_types
+from s3lake.schema.unite import join_path, try_unify
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ def list_conflicts(columns: Columns, seen: Columns) -> list[Change]:
     return [
         Change(path, str(old), f"{new}, in files of its own")
         for path, old, new in find_differences(columns, seen)
-        if old != UNKNOWN and not _are_one(old, new)
+        if old != UNKNOWN and try_unify(old, new) is None
     ]
 
 
@@ -60,14 +60,6 @@ def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, 
         yield from _compare(f"{path}[]", item_of(before), item_of(after))
     else:
         yield path, before, after
-
-
-def _are_one(old: Type, new: Type) -> bool:
-    try:
-        unify_types(old, new)
-    except Conflict:
-        return False
-    return True
 
 
 def find_type(columns: Columns, path: str) -> Type | None:

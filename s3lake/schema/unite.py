@@ -61,6 +61,14 @@ def unify_types(recorded: Type, other: Type, path: str = "") -> Type:
     raise Conflict(f"field {path!r} is {format_type(other)}, the sink's files have {format_type(recorded)}")
 
 
+def try_unify(recorded: Type, other: Type) -> Type | None:
+    """Return the type that holds both. Return None if they have nothing in common."""
+    try:
+        return unify_types(recorded, other)
+    except Conflict:
+        return None
+
+
 def unify_columns(recorded: Columns, other: Columns, path: str = "") -> Columns:
     """Columns of both, the known ones' order first.
 

@@ -90,10 +90,11 @@ class SourceLog:
         for partition, (start, end) in ranges.items():
             if start < end:
                 for batch in self._source.reader.batches(topic, [OffsetRange(partition, start, end)], names):
-                    yield _to_records(partition, batch)
+                    yield to_records(partition, batch)
 
 
-def _to_records(partition: int, batch: pa.RecordBatch) -> Records:
+def to_records(partition: int, batch: pa.RecordBatch) -> Records:
+    """Return the records of a batch as a task reads them."""
     stamps = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000).to_pylist()
     columns = batch.to_pydict()
     rows = columns.get("headers", ())

@@ -16,7 +16,7 @@ import pyarrow as pa
 from s3lake.source.records import SCHEMA
 from s3lake.transform.batch import apply_chain
 from s3lake.transform.chain import Chain
-from s3lake.verify.log import Records
+from s3lake.verify.log import Records, to_records
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -43,30 +43,15 @@ class Transforms:
         Those that a transform filters out, or refuses, are left out.
         """
         ends = [end for end, _ in self._clocks]
-        after: list[Records] = []
+        batches: list[pa.RecordBatch] = []
         refused: dict[int, str] = {}
         numbered = [(min(bisect_right(ends, offset), len(ends) - 1), row) for row, offset in enumerate(records.offsets)]
         for clock, run in groupby(numbered, key=itemgetter(0)):
             own = records.select([row for _, row in run])
             done = apply_chain(self._chain, _to_batch(own), self._topic, self._clocks[clock][1])
             refused |= {own.offsets[row]: why for row, why in done.refused.items()}
-            after.append(_to_records(own, done.rows.to_pylist(), done.batch))
-        return after[0] if len(after) == 1 else _join(records.partition, after), refused
-
-
-def _to_records(records: Records, kept: Sequence[int], batch: pa.RecordBatch) -> Records:
-    columns = batch.to_pydict()
-    headers = [[(header["key"], header["value"]) for header in row or ()] for row in columns.get("headers", ())]
-    offsets, timestamps = ([values[row] for row in kept] for values in (records.offsets, records.timestamps))
-    return Records(records.partition, offsets, timestamps, columns["value"], columns.get("key", ()), headers)
-
-
-def _join(partition: int, parts: Sequence[Records]) -> Records:
-    joined: list[list[object]] = [[], [], [], [], []]
-    for part in parts:
-        for column, values in zip(joined, part[1:], strict=True):
-            column.extend(values)
-    return Records(partition, *joined)  # type: ignore[arg-type]
+            batches.append(done.batch)
+        return to_records(records.partition, pa.concat_batches(batches)), refused
 
 
 def _to_batch(records: Records) -> pa.RecordBatch:
