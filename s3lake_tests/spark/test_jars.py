@@ -77,14 +77,6 @@ def test_a_cache_that_cannot_be_written_to_is_named_with_the_setting_of_another(
         resolve()
 
 
-@pytest.mark.usefixtures("java_calls")
-def test_a_cache_below_a_file_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=rf"{tmp_path}/file/jars cannot be written to"):
-        resolve()
-
-
 @pytest.mark.usefixtures("cache", "java_calls")
 def test_other_coordinates_are_resolved_apart_in_whatever_order() -> None:
     assert resolve()[0].parent != resolve("org.apache.kafka:kafka-clients:4.1.1")[0].parent
@@ -156,13 +148,13 @@ def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.M
         jars.find_java()
 
 
-@pytest.mark.parametrize("way", ["apt-get install openjdk-17", "brew install openjdk@17", "pip install install-jdk"])
-def test_a_missing_java_says_how_to_get_it(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="No Java found: JAVA_HOME is not set and PATH has no java") as missing:
         jars.find_java()
-    assert way in str(missing.value)
+    for way in ("apt-get install openjdk-17", "brew install openjdk@17", "pip install install-jdk"):
+        assert way in str(missing.value)
 
 
 @pytest.mark.usefixtures("jvm")

@@ -99,23 +99,6 @@ class TestRanges:
         log.write(*(b"%d" % number for number in range(25_001)))
         assert log.values(0, 25_001) == {offset: b"%d" % offset for offset in range(25_001)}
 
-    @pytest.mark.slow("a case more of reading a real broker")
-    def test_are_done_while_the_log_goes_on(self, log: Log) -> None:
-        log.write(b"a", b"b")
-        stop = threading.Event()
-
-        def trickle() -> None:
-            while not stop.is_set():
-                log.write(b"more")
-
-        writer = threading.Thread(target=trickle)
-        writer.start()
-        try:
-            assert log.values(0, 2) == {0: b"a", 1: b"b"}
-        finally:
-            stop.set()
-            writer.join()
-
 
 @pytest.mark.usefixtures("_each_way")
 class TestGaps:
@@ -131,12 +114,6 @@ class TestGaps:
         began = time.monotonic()
         assert log.values(0, 2) == {0: b"committed"}
         assert time.monotonic() - began < 5
-
-    @pytest.mark.slow("a case more of reading a real broker")
-    def test_a_range_may_end_in_aborted_records(self, log: Log) -> None:
-        log.write(b"before")
-        log.transaction(b"aborted", b"aborted", commit=False)
-        assert log.values(0, 4) == {0: b"before"}
 
     def test_a_range_may_hold_nothing_at_all(self, log: Log) -> None:
         log.transaction(b"aborted", b"aborted", commit=False)
@@ -223,14 +200,6 @@ class TestRecords:
     def test_keep_any_timestamp(self, log: Log, stamp_ms: int) -> None:
         log.write(b"x", stamp_ms=stamp_ms)
         assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms * 1000]
-
-    @pytest.mark.slow("a case more of reading a real broker")
-    def test_have_the_brokers_time_where_the_topic_says_so(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka, message_timestamp_type="LogAppendTime")
-        before = time.time()
-        log.write(b"x", stamp_ms=5)
-        (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
-        assert before - 5 < stamp / 1e6 < time.time() + 5
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
