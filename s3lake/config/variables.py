@@ -6,7 +6,8 @@
 
 To Kafka Connect `${NAME}` is text, and so it is here (`${topic}` of a router, `${n}` of an expression) unless there is
 such a variable, or a default, `${NAME:-default}`. In a transform only names in upper case are variables. A secret is
-never `${NAME}` itself: there the variable has to be set. `$${` is a plain `${`. An empty variable counts as not set.
+never `${NAME}` itself: there the variable has to be set. `$${` is a plain `${`. An empty variable counts as not set if
+there is a default.
 """
 
 from __future__ import annotations

@@ -143,10 +143,8 @@ def remarks_text(loaded: LoadedConfig) -> str:
     return "\n".join(map(str, remarks(loaded)))
 
 
-def keys_of(
-    loaded: LoadedConfig, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
-) -> list[str]:
-    """The keys of the files that a sink makes of records of one topic, closed as its count says."""
-    sink = loaded.config.sinks[at]
-    rule = binding.key_rule(sink, topic or sink.topics[0], wallclock_ms=wallclock_ms)
+def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:
+    """The keys of the files that the first sink makes of records of its first topic, closed as its count says."""
+    sink = loaded.config.sinks[0]
+    rule = binding.key_rule(sink, sink.topics[0], wallclock_ms=wallclock_ms)
     return files(rule, *records, count=sink.flush.count)
