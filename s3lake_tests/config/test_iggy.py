@@ -181,6 +181,13 @@ def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
     assert load_file(runtime, {}).config.sinks[0].topics == ("logs10.api",)
 
 
+def test_every_file_of_the_directory_that_is_not_hidden_is_a_connector(runtime: Path) -> None:
+    for name in (".hidden.toml", "other.conf"):
+        text = SINK.replace('key = "lake"', f'key = "{name}"').replace('bucket = "lake"', 'bucket = "pond"')
+        connector(runtime, name, text)
+    assert [sink.name for sink in load_file(runtime, {}).config.sinks] == ["other-conf", "lake"]
+
+
 def test_a_source_with_the_key_of_a_sink_replaces_no_sink(runtime: Path) -> None:
     connector(runtime, "source.toml", "version = 7\n" + SINK.replace('type = "sink"', 'type = "source"'))
     variables = {"IGGY_CONNECTORS_SOURCE_LAKE_PLUGIN_CONFIG_BUCKET": "theirs"}

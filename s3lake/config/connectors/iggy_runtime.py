@@ -86,7 +86,7 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[tuple[str, str], File] = {}
-    for connector in map(toml.read, sorted(directory.glob("*.toml"))):
+    for connector in map(toml.read, source.list_files(str(directory))):
         name = (connector.role, connector.key)
         if _version(connector) >= _version(newest.setdefault(name, connector)):
             newest[name] = connector
