@@ -129,12 +129,9 @@ def test_it_tells_how_far_a_topic_is(world: World) -> None:
     assert samples["s3lake_topics", "events"] == 1
 
 
-def test_hours_that_are_over_and_have_no_tile_are_not_complete(world: World) -> None:
+def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete(world: World) -> None:
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
     assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 4
-
-
-def test_hours_that_are_over_and_not_landed_are_not_complete(world: World) -> None:
     world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: Span(10, 15, 30)}))
     assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 2
 

@@ -97,11 +97,6 @@ class TestSinkAssets:
                 hours.span("2026-01-05T00", "2026-01-05T02")
             )
 
-    def test_examples_of_several_topics_have_names_of_their_own(self) -> None:
-        sink = "{name: events, topics: [orders, clicks], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}"
-        found = [key.path for key in repository(sink, examples=True).asset_graph.get_all_asset_keys()]
-        assert {path[-1] for path in found if path[0] == "example"} == {"orders_by_type", "clicks_by_type"}
-
     def test_the_example_is_for_files_with_columns_only(self) -> None:
         graph = repository(EVENTS, examples=True).asset_graph
         assert not [key for key in graph.get_all_asset_keys() if key.path[0] == "example"]
@@ -216,15 +211,6 @@ class TestJobsAndSchedules:
         schedule = repository(EVENTS.replace("}", f", close_grace: {grace}}}")).get_schedule_def("hourly_events")
         assert schedule.cron_schedule == cron
         assert schedule.execution_timezone == "UTC"
-
-    @pytest.mark.parametrize(("running", "status"), [({}, "STOPPED"), ({"sensors_running": True}, "RUNNING")])
-    def test_sensors_and_the_cleaning_are_on_from_the_start_only_if_it_is_said(
-        self, running: dict[str, bool], status: str
-    ) -> None:
-        built = build_definitions(config(), **running).get_repository_def()
-        assert built.get_sensor_def("kafka_orders").default_status.name == status
-        assert built.get_schedule_def("s3lake_daily_clean").default_status.name == status
-        assert built.get_schedule_def("hourly_events").default_status.name == "STOPPED"
 
     def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = MemoryStore("lake")

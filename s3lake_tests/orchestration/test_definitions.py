@@ -133,12 +133,14 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
 @pytest.mark.usefixtures("config_file", "impatient")
-def test_sensors_are_on_where_the_environment_says_so(
+def test_sensors_and_the_nightly_clean_are_on_where_the_environment_says_so(
     variable: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("S3LAKE_SENSORS", variable)
-    sensor = definitions.defs().get_repository_def().get_sensor_def("kafka_orders")
-    assert sensor.default_status.name == status
+    built = definitions.defs().get_repository_def()
+    assert built.get_sensor_def("kafka_orders").default_status.name == status
+    assert built.get_schedule_def("s3lake_daily_clean").default_status.name == status
+    assert built.get_schedule_def("hourly_events").default_status.name == "STOPPED"
 
 
 MANY = [f"t{number:03}" for number in range(200)]

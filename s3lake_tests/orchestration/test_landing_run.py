@@ -81,12 +81,8 @@ class TestMaterialisations:
                 seen.extend(runs.hours()[TOPIC])
 
         runs.targets[TOPIC].before = look
-        runs.land()
+        assert runs.land().success
         assert seen == [FIRST]  # the second one becomes visible while the third is read
-
-    def test_there_is_one_for_each_hour(self, runs: OneTopic) -> None:
-        result = runs.land()
-        assert result.success
         assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
         assert [one.metadata["dagster/row_count"].value for one in runs.materialisations()] == [10, 10, 10]
 
@@ -151,23 +147,16 @@ class TestMaterialisations:
         assert runs.land().success
         assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
 
-    def test_the_open_hour_tells_its_lag(self, runs: OneTopic) -> None:
+    def test_the_open_hour_has_its_lag_and_a_closed_one_has_none(self, runs: OneTopic) -> None:
         runs.targets[TOPIC] = runs.world.target(now_minute=130)
+        runs.land(SECOND, SECOND)
         runs.targets[TOPIC].before = lambda _: runs.world.kafka.produce(0, 128, 129)
         runs.land(THIRD, THIRD)
-        (hour,) = runs.materialisations()
-        assert (hour.metadata["lag_s"].value, hour.metadata["complete"].value) == (120.0, False)
-        (row,) = hour.metadata["offsets"].value.records
-        assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
-
-    def test_an_hour_of_which_nothing_waits_has_a_lag_of_nothing_if_it_is_open_and_none_if_it_is_closed(
-        self, runs: OneTopic
-    ) -> None:
-        runs.targets[TOPIC] = runs.world.target(now_minute=130)
-        runs.land(SECOND, THIRD)
         closed, opened = runs.materialisations()
         assert "lag_s" not in closed.metadata
-        assert opened.metadata["lag_s"].value == 0.0
+        assert (opened.metadata["lag_s"].value, opened.metadata["complete"].value) == (120.0, False)
+        (row,) = opened.metadata["offsets"].value.records
+        assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
 
     def test_complete_hours_are_checked_in_the_same_run(self, runs: OneTopic) -> None:
         evaluations = runs.land().get_asset_check_evaluations()
@@ -241,16 +230,12 @@ class TestErrors:
         assert (requested.value.max_retries, requested.value.seconds_to_wait) == (retries, seconds)
         assert requested.value.__cause__ is AWAY
 
-    def test_what_cannot_pass_is_not_tried_again_whatever_the_sink_says(self) -> None:
+    def test_a_failure_is_not_tried_again_names_the_record_and_has_no_second_text_behind_it(self) -> None:
         with pytest.raises(dg.Failure) as failed:
-            failing(RecordError("refused"), Errors(max_retries=20))
-        assert failed.value.allow_retries is False
-
-    def test_a_failure_names_the_record_and_has_no_second_text_behind_it(self) -> None:
-        with pytest.raises(dg.Failure) as failed:
-            failing(RecordError("refused", partition=3, offset=17, stage="value"), Errors())
+            failing(RecordError("refused", partition=3, offset=17, stage="value"), Errors(max_retries=20))
         shown = {name: entry.value for name, entry in failed.value.metadata.items()}
         assert shown == {"error": "RecordError", "partition": 3, "offset": 17, "stage": "value"}
+        assert failed.value.allow_retries is False
         assert failed.value.__cause__ is None
         assert failed.value.__suppress_context__
 

@@ -112,6 +112,7 @@ class TestHoursOfTheIndex:
         result = world.tick()
         assert ranges(result) == []
         assert result.skip_message == "events: no offsets wait"
+        assert world.kafka.asked == {"ends": 1}
 
     def test_after_the_grace_of_an_hour_it_and_the_next_one_are_one_range(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
@@ -219,11 +220,6 @@ class TestBacklog:
         assert all(names.find_range(one.tags) == (HOUR, HOUR) for one in requests)
         return requests[0].tags["s3lake/reason"] if requests else None
 
-    def test_nothing_new_asks_kafka_once(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
-        assert self.reason(world) is None
-        assert world.kafka.asked == {"ends": 1}
-
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
         world.write_commit(HOUR, "c", size=2_000, records=10)
@@ -238,14 +234,6 @@ class TestBacklog:
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
         world.now += 1
-        assert self.reason(world) == "interval"
-
-    def test_records_from_the_past_do_not_make_a_run_of_every_tick(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
-        world.write_commit(HOUR, "c", at_ms=world.now - 9 * MINUTE_MS)
-        world.kafka.since = {0: 100}
-        assert self.reason(world) is None
-        world.now += MINUTE_MS
         assert self.reason(world) == "interval"
 
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
