@@ -10,7 +10,7 @@ from s3lake.text.expressions import Expression, compile_pattern
 
 _POSIX = ("Lower", "Upper", "Alpha", "Digit", "Alnum", "Punct", "XDigit", "Space", "Blank")
 _OF_JAVA = re.compile(r"\\Q(.*?)(?:\\E|\Z)|\\[pP]\{(\w+)\}|\\k<(\w+)>|\\(.)|(--)", re.DOTALL)
-_REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{([A-Za-z][A-Za-z0-9]*)\}|([\\$])", re.DOTALL)
+_REFERENCE = re.compile(r"\\(.)|\$([0-9]+)|\$\{([A-Za-z][A-Za-z0-9]*)\}|([\\$])", re.DOTALL)
 
 
 def compile_java(pattern: str) -> Expression:
@@ -62,10 +62,10 @@ def _split(replacement: str, engine: Any) -> list[str | tuple[int | str]]:
     """Return the texts and groups of a replacement."""
     parts: list[str | tuple[int | str]] = []
     position = 0
-    while match := _REFERENCE.search(replacement, position):
+    for match in _REFERENCE.finditer(replacement):
         parts.append(replacement[position : match.start()])
         position = match.end()
-        escaped, digit, name, stray = match.groups()
+        escaped, digits, name, stray = match.groups()
         group: str | int
         if stray is not None:
             raise ValueError(f"{replacement!r}: {stray!r} must be followed by a group, or be escaped: \\{stray}")
@@ -74,18 +74,11 @@ def _split(replacement: str, engine: Any) -> list[str | tuple[int | str]]:
             continue
         if name is not None:
             exists, group = name in engine.groupindex, name
-        else:
-            number, position = _read_number(replacement, position, int(digit), engine.groups)
-            exists, group = number <= engine.groups, number
+        else:  # Java takes further digits as long as there is such a group
+            size = next((size for size in range(len(digits), 1, -1) if int(digits[:size]) <= engine.groups), 1)
+            group, position = int(digits[:size]), match.start() + 1 + size
+            exists = group <= engine.groups
         if not exists:
             raise ValueError(f"{replacement!r}: the expression has no group {group!r}")
         parts.append((group,))
     return [*parts, replacement[position:]]
-
-
-def _read_number(replacement: str, position: int, number: int, groups: int) -> tuple[int, int]:
-    """Return the number of a group and where it ends: Java takes further digits as long as there is such a group."""
-    while replacement[position : position + 1].isdecimal() and number * 10 + int(replacement[position]) <= groups:
-        number = number * 10 + int(replacement[position])
-        position += 1
-    return number, position

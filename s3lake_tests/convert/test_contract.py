@@ -162,13 +162,14 @@ def test_a_value_that_cannot_be_checked_is_refused_alone() -> None:
     assert found.refused == {1: "a number is beyond a double", 2: "nested too deeply"}
 
 
-V1 = record(("id", "long"), ("to", record(("zip", "string"), name="a.To")))
-V2 = record(
-    ("id", "long"),
-    ("to", record(("zip", "string"), ("street", ["null", "string"]), name="a.To")),
-    ("note", ["null", "string"]),
-)
-KNOWN: Columns = {"id": INT, "to": Struct({"zip": TEXT})}
+def order(to: list[tuple[str, Any]], *more: tuple[str, Any]) -> dict[str, Any]:
+    address = record(*to, name="a.To")
+    return record(("id", "long"), ("to", address), ("also", {"type": "array", "items": "a.To"}), *more)
+
+
+V1 = order([("zip", "string")])
+V2 = order([("zip", "string"), ("street", ["null", "string"])], ("note", ["null", "string"]))
+KNOWN: Columns = {"id": INT, "to": Struct({"zip": TEXT}), "also": List(Struct({"zip": TEXT}))}
 
 
 @pytest.mark.parametrize(("format", "files"), [("parquet", 1), ("avro", 2)])  # Avro splices what departs in nothing
@@ -176,9 +177,12 @@ def test_fields_of_a_schema_are_left_out_and_counted_where_they_hold_something(f
     with serving() as registry:
         found = _of_schemas(registry, Contract(on_new_field="drop"), format)
     assert (found.refused, found.seen, len(found.parts)) == ({}, KNOWN, files)
-    assert found.dropped == {"note": 1, "to.street": 1}
+    assert found.dropped == {"note": 1, "to.street": 1, "also[].street": 1}
     rows = found.parts[-1].streams["data"].to_pylist()
-    assert rows[-2:] == [{"id": 2, "to": {"zip": "2"}}, {"id": 3, "to": {"zip": "3"}}]
+    assert rows[-2:] == [
+        {"id": 2, "to": {"zip": "2"}, "also": [{"zip": "4"}]},
+        {"id": 3, "to": {"zip": "3"}, "also": []},
+    ]
 
 
 def test_a_record_whose_new_fields_hold_something_is_refused() -> None:
@@ -211,8 +215,12 @@ def _conversion(registry: SchemaRegistry, contract: Contract, format: str) -> Co
 
 def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> Converted:
     values = [
-        message(registry, V1, {"id": 1, "to": {"zip": "1"}}),
-        message(registry, V2, {"id": 2, "to": {"zip": "2", "street": "s"}, "note": "n"}),
-        message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "note": None}),
+        message(registry, V1, {"id": 1, "to": {"zip": "1"}, "also": []}),
+        message(
+            registry,
+            V2,
+            {"id": 2, "to": {"zip": "2", "street": "s"}, "also": [{"zip": "4", "street": "t"}], "note": "n"},
+        ),
+        message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "also": [], "note": None}),
     ]
     return _conversion(registry, replace(contract, columns=KNOWN), format)(batch(*values), KNOWN)

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -115,13 +114,6 @@ def test_a_oneof_and_a_field_of_one_column_are_refused(registry: SchemaRegistry)
     number = registry.add('syntax = "proto3"; message Order { int32 a_0 = 1; oneof a { int32 y = 2; } }', "PROTOBUF")
     found = conversion(registry)(batch(framed(number, b"\0" + b"\x08\x07")), {})
     assert "Order has a oneof a, whose column is a_0, and a field a_0: rename one of them" in found.refused[0]
-
-
-def test_the_golden_table_in_json(registry: SchemaRegistry) -> None:
-    (part,) = converted(registry, full(), b"", format="json").parts
-    lines = [json.loads(line) for line in part.streams["data"].to_pylist()]
-    as_json: dict[str, Any] = {"raw": ("/w==", ""), "at": (int(AT.timestamp() * 1000), None)}
-    assert lines == [{name: as_json.get(name, values)[row] for name, _, *values in GOLDEN} for row in range(2)]
 
 
 def test_a_float_in_json_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: SchemaRegistry) -> None:

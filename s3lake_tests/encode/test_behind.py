@@ -8,15 +8,6 @@ import pytest
 from s3lake.encode.joined import Behind
 
 
-def test_work_is_done_in_order() -> None:
-    done: list[int] = []
-    with Behind(10) as behind:
-        for number in range(100):
-            behind.do(partial(done.append, number), 1)
-        behind.settle()
-    assert done == list(range(100))
-
-
 def test_who_gives_more_than_may_wait_waits() -> None:
     held, taken = threading.Event(), list[int]()
     with Behind(2) as behind:

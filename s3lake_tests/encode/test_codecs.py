@@ -19,11 +19,6 @@ def compressed(codec: str, level: int | None, *pieces: bytes) -> bytes:
     return b"".join(map(stream.compress, pieces)) + stream.flush()
 
 
-def test_none_is_no_compressor() -> None:
-    assert compressor("none", None) is None
-    assert memory("none", None) == 0
-
-
 def test_zstd_has_a_checksum() -> None:
     data = bytearray(compressed("zstd", None, b"one\n" * 100))
     data[-1] ^= 1

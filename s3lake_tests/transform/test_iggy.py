@@ -221,10 +221,6 @@ def test_times_are_the_micro_batchs() -> None:
     assert list(computed(*kinds).values()) == expected
 
 
-def test_uuids_are_the_same_when_a_micro_batch_is_tried_again() -> None:
-    assert computed("uuid_v4", "uuid_v7") == computed("uuid_v4", "uuid_v7")
-
-
 def test_uuids_differ_by_field_offset_topic_and_place_in_the_chain() -> None:
     seen = [*computed("uuid_v4", "uuid_v4").values(), *computed("uuid_v4", offset=101).values()]
     seen += computed("uuid_v4", topic="clicks").values()
