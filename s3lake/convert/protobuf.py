@@ -111,12 +111,12 @@ def _group_by_message(values: Sequence[bytes | None], numbers: Numbers, refused:
 def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
     """Return which message of its file it is, and where its data begins."""
     count, at = _zigzag(value, HEADER)
-    path = []
-    for _ in range(count):
-        index, at = _zigzag(value, at)
-        path.append(index)
-    if min(count, *path, 0) < 0:
-        raise ValueError("an index of a message, which is before the data, is negative")
+    number, path = count, list[int]()
+    while number >= 0 and len(path) < count:
+        number, at = _zigzag(value, at)
+        path.append(number)
+    if number < 0:
+        raise ValueError(f"{number} is not an index of a message: it was written by another serializer")
     return tuple(path) or (0,), at
 
 

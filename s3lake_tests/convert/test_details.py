@@ -134,20 +134,9 @@ def ours(format: str, *values: bytes | None) -> bytes:
     return written(FileFormat(format, "none"), [converted(format, *values)])
 
 
-def connectors() -> bytes:
-    out = io.BytesIO()
-    fastavro.writer(out, AVRO_DATA, [ROW, OTHER])
-    return out.getvalue()
-
-
 def test_an_avro_files_schema_is_what_the_connector_writes() -> None:
     schema = fastavro.reader(io.BytesIO(ours("avro", payload(ROW)))).metadata["avro.schema"]
     assert json.loads(schema) == AVRO_DATA
-
-
-def test_avro_files_of_the_connector_and_ours_are_read_with_one_schema() -> None:
-    for file in (connectors(), ours("avro", payload(ROW), payload(OTHER))):
-        assert list(fastavro.reader(io.BytesIO(file), AVRO_DATA)) == [ROW, OTHER]
 
 
 def test_parquet_files_of_the_connector_and_ours_are_one_table() -> None:

@@ -137,15 +137,16 @@ def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaReg
 def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> None:
     number = registry.add(PROTO, "PROTOBUF")
     huge = of("shop.Order")(u64=2**63).SerializeToString()
-    data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2"]
+    data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]
     found = conversion(registry)(batch(*(framed(number, each) for each in data), b"plain"), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [1]
-    reasons = [found.refused[row] for row in range(1, 6)]
+    reasons = [found.refused[row] for row in range(1, 8)]
     assert "the data is not a shop.Order" in reasons[0]
     assert "field 'u64' does not fit int64" in reasons[1]
     assert "it has no message 7" in reasons[2]
     assert "end too early" in reasons[3]
-    assert "was not written with a Schema Registry's serializer" in reasons[4]
+    assert reasons[4] == reasons[5] == "-1 is not an index of a message: it was written by another serializer"
+    assert "was not written with a Schema Registry's serializer" in reasons[6]
 
 
 COMMON = 'syntax = "proto3"; package common; message Money { string currency = 1; int64 units = 2; }'

@@ -64,46 +64,6 @@ def test_fields_under_a_null_record_are_not_written() -> None:
 # The schema
 
 
-def record_of(name: str, **fields: Any) -> dict[str, Any]:
-    """Return a record whose fields may be null."""
-    members = [{"name": field, "type": ["null", type], "default": None} for field, type in fields.items()]
-    return {"type": "record", "name": f"ConnectDefault_{name}", "fields": members}
-
-
-def decimal(precision: int, scale: int) -> dict[str, Any]:
-    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-
-
-def test_every_type_has_its_logical_type() -> None:
-    fields = {field["name"]: field["type"] for field in write_schema(EVERYTHING)["fields"]}
-    assert all(union[0] == "null" for union in fields.values())
-    moment = {"type": "long", "logicalType": "timestamp-millis"}
-    item = {"sku": "string", "amount": decimal(9, 2), "at": moment}
-    numbers = {"type": "array", "items": ["null", "long"]}
-    assert {name: union[1] for name, union in fields.items()} == {
-        "yes": "boolean",
-        "small": "int",
-        "large": "long",
-        "single": "float",
-        "double": "double",
-        "text": "string",
-        "data": "bytes",
-        "day": {"type": "int", "logicalType": "date"},
-        "time": {"type": "int", "logicalType": "time-millis"},
-        "at": moment,
-        "id": {"type": "string", "logicalType": "uuid"},
-        "price": decimal(20, 8),
-        "units": decimal(38, 0),
-        "tags": {"type": "array", "items": ["null", "string"]},
-        "grid": {"type": "array", "items": ["null", numbers]},
-        "item": record_of("item", **item),
-        "items": {"type": "array", "items": ["null", record_of("items", **item)]},
-        "counts": {"type": "map", "values": ["null", "long"]},
-        "by_sku": {"type": "map", "values": ["null", record_of("by_sku", **item)]},
-        "deep": record_of("deep", inner=record_of("deep_inner", ids=numbers)),
-    }
-
-
 @pytest.mark.parametrize(
     ("metadata", "name", "namespace"),
     [

@@ -99,41 +99,6 @@ def test_types_are_parquets_own() -> None:
     assert read.schema_arrow.field("at").type == SCHEMA.field("at").type
 
 
-def test_every_type_has_its_logical_type() -> None:
-    data = written(FileFormat("parquet", "zstd"), [everything()])
-    schema = pq.ParquetFile(io.BytesIO(data)).schema
-    found = {
-        column.path: (column.physical_type, str(column.logical_type).split(", is_from")[0])
-        for column in (schema.column(at) for at in range(len(schema)))
-    }
-    at = "Timestamp(isAdjustedToUTC=true, timeUnit=milliseconds"
-    items = {"sku": ("BYTE_ARRAY", "String"), "amount": (FIXED, "Decimal(precision=9, scale=2)"), "at": ("INT64", at)}
-    assert found == {
-        "yes": ("BOOLEAN", "None"),
-        "small": ("INT32", "None"),
-        "large": ("INT64", "None"),
-        "single": ("FLOAT", "None"),
-        "double": ("DOUBLE", "None"),
-        "text": ("BYTE_ARRAY", "String"),
-        "data": ("BYTE_ARRAY", "None"),
-        "day": ("INT32", "Date"),
-        "time": ("INT32", "Time(isAdjustedToUTC=false, timeUnit=milliseconds)"),
-        "at": ("INT64", at),
-        "id": (FIXED, "UUID"),
-        "price": (FIXED, "Decimal(precision=20, scale=8)"),
-        "units": (FIXED, "Decimal(precision=38, scale=0)"),
-        "tags.list.element": ("BYTE_ARRAY", "String"),
-        "grid.list.element.list.element": ("INT64", "None"),
-        **{f"item.{name}": kind for name, kind in items.items()},
-        **{f"items.list.element.{name}": kind for name, kind in items.items()},
-        "counts.key_value.key": ("BYTE_ARRAY", "String"),
-        "counts.key_value.value": ("INT64", "None"),
-        "by_sku.key_value.key": ("BYTE_ARRAY", "String"),
-        **{f"by_sku.key_value.value.{name}": kind for name, kind in items.items()},
-        "deep.inner.ids.list.element": ("INT64", "None"),
-    }
-
-
 @pytest.mark.parametrize("codec", CODECS)
 def test_duckdb_reads_every_type(codec: str, tmp_path: Path) -> None:
     import duckdb  # a tenth of a second, in all that collect

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert.json_types import infer_type
-from s3lake.schema.arrow import arrow_type, from_arrow, to_arrow
+from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import (
     Columns,
     Decimal,
@@ -18,11 +18,10 @@ from s3lake.schema.types import (
     Primitive,
     Struct,
     Type,
-    fields_of,
     from_document,
     to_document,
 )
-from s3lake.schema.unite import Conflict, drop_empty, find_illegal_name, merge_columns, unify_columns, unify_types
+from s3lake.schema.unite import Conflict, find_illegal_name, merge_columns, unify_columns, unify_types
 
 
 def type_of(document: Any) -> Type:
@@ -33,44 +32,6 @@ def type_of(document: Any) -> Type:
 def test_structs_that_are_equal_are_not_unequal() -> None:
     assert not operator.ne(Struct({"a": Primitive.INT64}), Struct({"a": Primitive.INT64}))
     assert Struct({"a": Primitive.INT64}) != Struct({"a": Primitive.DOUBLE})
-
-
-@pytest.mark.parametrize(
-    ("value", "columns"),
-    [
-        ({"a": True}, {"a": "bool"}),
-        ({"a": 1}, {"a": "int64"}),
-        ({"a": 2**63 - 1}, {"a": "int64"}),
-        ({"a": 2**63}, {"a": "double"}),
-        ({"a": -(2**64)}, {"a": "double"}),
-        ({"a": 1.0}, {"a": "double"}),
-        ({"a": "2026-11-20"}, {"a": "string"}),
-        ({"a": [1, 2.5]}, {"a": {"list": "double"}}),
-        ({"a": [[1], [], None]}, {"a": {"list": {"list": "int64"}}}),
-        ({"a": {"b": {"c": "x"}}}, {"a": {"struct": {"b": {"struct": {"c": "string"}}}}}),
-        ({"a": [{"b": 1}, {"c": "x"}]}, {"a": {"list": {"struct": {"b": "int64", "c": "string"}}}}),
-        ({"a": None, "b": [], "c": {}, "d": [None], "e": {"f": None}, "g": [[]]}, {}),
-        ({"a": {"b": None, "c": 1}}, {"a": {"struct": {"c": "int64"}}}),
-        ({}, {}),
-    ],
-)
-def test_what_an_object_shows(value: dict[str, Any], columns: dict[str, Any]) -> None:
-    assert to_document(drop_empty(fields_of(infer_type(value)))) == columns
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ({"a": [1, "x"]}, "field 'a[]' is string, the sink's files have int64"),
-        ({"a": {"b": [{"c": 1}, {"c": True}]}}, "field 'a.b[].c' is bool, the sink's files have int64"),
-        ({"a": float("inf")}, "field 'a': the number is beyond a double"),
-        ({"a": 10**400}, "field 'a': the number is beyond a double"),
-    ],
-)
-def test_an_object_at_odds_with_itself(value: dict[str, Any], said: str) -> None:
-    with pytest.raises(Conflict) as conflict:
-        infer_type(value)
-    assert str(conflict.value) == said
 
 
 def test_more_levels_than_readers_take_are_a_conflict() -> None:
@@ -162,23 +123,6 @@ def test_what_pyarrow_takes_for_a_timestamp_is_a_string() -> None:
 
 def test_what_pyarrow_saw_only_null_is_no_column() -> None:
     assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
-
-
-@pytest.mark.parametrize(
-    ("kind", "arrow"),
-    [
-        ("int32", pa.int32()),
-        ("float", pa.float32()),
-        ("date", pa.date32()),
-        ("time", pa.time32("ms")),
-        ("timestamp", pa.timestamp("ms", "UTC")),
-        ("uuid", pa.uuid()),
-        ("decimal(10,2)", pa.decimal128(10, 2)),
-        ({"map": "int64"}, pa.map_(pa.string(), pa.int64())),
-    ],
-)
-def test_each_type_is_one_of_arrows(kind: Any, arrow: pa.DataType) -> None:
-    assert arrow_type(type_of(kind)) == arrow
 
 
 def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
