@@ -192,6 +192,12 @@ def get_client(connection: S3Connection) -> Any:
     return _clients[connection]
 
 
+def find_keys(connection: S3Connection) -> Any:
+    """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
+    credentials = get_client(connection)._get_credentials()
+    return credentials.get_frozen_credentials() if credentials else None
+
+
 def _forget_clients() -> None:
     """Forget the parent's connections, and a lock that another thread may hold."""
     global _clients, _making

@@ -12,6 +12,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake.table.iceberg import catalog
 from s3lake_tests.kit.http import Response, as_json, serve
 from s3lake_tests.store.conftest import BUCKET
 from s3lake_tests.store.scripted import Scripted, answering, ok
@@ -174,3 +175,30 @@ def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch:
 def test_an_anonymous_connection_signs_nothing(server: Scripted) -> None:
     store_of(server, credentials="anonymous").head("a")
     assert "authorization" not in server.headers[-1]
+
+
+def test_a_tables_catalog_gets_the_keys_of_the_role(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: dict[str, str] = {}
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda _, **properties: handed.update(properties))
+    role = {"arn": ROLE, "external_id": "ours-alone", "endpoint_url": server.url}
+    connection = store_of(server, credentials=KEYS, role=role).connection
+    server.script = assuming()
+    keys = catalog.find_keys(connection)
+    catalog.open_catalog({"type": "glue"}, "lake", connection, keys)
+    for service in ("s3", "glue"):
+        names = ("access-key-id", "secret-access-key", "session-token")
+        assert [handed[f"{service}.{name}"] for name in names] == ["ASIA", "role", "of-the-role"]
+    assert {"role", "of-the-role"} <= catalog.find_secrets({}, connection, keys)
+    handed.clear()
+    catalog.open_catalog({"type": "glue", "glue.profile-name": "own"}, "lake", connection, keys)
+    assert ("glue.access-key-id" in handed, handed["s3.access-key-id"]) == (False, "ASIA")
+
+
+def test_a_tables_catalog_gets_the_keys_of_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = AKIALAKE\naws_secret_access_key = hush\n")
+    connection = S3Connection.from_settings(S3(credentials="profile", profile="lake"))
+    assert catalog.find_keys(connection) == {"access-key-id": "AKIALAKE", "secret-access-key": "hush"}
+
+
+def test_a_tables_catalog_looks_for_the_environments_keys_itself() -> None:
+    assert catalog.find_keys(S3Connection()) == {}

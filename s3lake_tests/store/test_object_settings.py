@@ -99,4 +99,4 @@ def test_the_package_of_an_unavailable_checksum_is_named(
 def test_a_table_with_a_ca_file_is_refused() -> None:
     connection = S3Connection.from_settings(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
     with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
-        catalog.open_catalog({}, "lake", connection)
+        catalog.open_catalog({}, "lake", connection, {})

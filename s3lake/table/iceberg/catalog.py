@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
+from s3lake.store import client
 from s3lake.text.masking import find_logins, is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyiceberg.catalog import Catalog
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -19,10 +19,26 @@ NAME = "s3lake"
 """The default name of a catalog: a catalog of SQL stores tables under its name."""
 
 _WAREHOUSE = ".tables"
+_IDENTITIES = ("access-key-id", "role-arn", "profile-name", "anonymous")
+Keys = Mapping[str, str]
+"""Keys by pyiceberg's names without that of the service."""
 
 
-def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Connection) -> Catalog:
-    """Open the catalog of a sink of this bucket.
+def find_keys(connection: S3Connection) -> Keys:
+    """Return the keys that the store signs with now; none if pyiceberg finds them where the store does.
+
+    pyiceberg itself can neither use a profile for S3 nor assume a role as `s3.role` describes it.
+    """
+    named = connection.access_key_id, connection.profile, connection.source, connection.role_arn
+    keys = client.find_keys(connection) if any(named) else None
+    if keys is None:
+        return {}
+    texts = {"access-key-id": keys.access_key, "secret-access-key": keys.secret_key, "session-token": keys.token}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Connection, keys: Keys) -> Catalog:
+    """Open the catalog of a sink of this bucket, with these keys if it has none of its own.
 
     Raises:
         ConfigurationError: pyiceberg is not installed, or does not have a setting of the store.
@@ -41,23 +57,24 @@ def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Conne
         # To a server of REST a warehouse is a name of its own.
         **({} if properties["type"] == "rest" else {"warehouse": f"s3://{bucket}/{_WAREHOUSE}"}),
         **_list_s3_settings(connection),
-        **_list_glue_settings(properties, connection),
+        **_name_keys("s3", keys, properties),
+        **_list_glue_settings(properties, connection, keys),
         **properties,
     }
     return load_catalog(settings.pop("name", NAME), **settings)
 
 
-def make_file_io(properties: Mapping[str, str], connection: S3Connection) -> PyArrowFileIO:
+def make_file_io(properties: Mapping[str, str], connection: S3Connection, keys: Keys) -> PyArrowFileIO:
     """Make the reader of a sink's files, with the sink's keys: a catalog may give keys for metadata only."""
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     own = {name: value for name, value in properties.items() if name.startswith(("s3.", "client."))}
-    return PyArrowFileIO({**_list_s3_settings(connection), **own})
+    return PyArrowFileIO({**_list_s3_settings(connection), **_name_keys("s3", keys, own), **own})
 
 
-def find_secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
+def find_secrets(properties: Mapping[str, str], connection: S3Connection, keys: Keys) -> set[str]:
     """Return what no message may quote."""
-    hidden = {value for name, value in properties.items() if is_secret(name)}
+    hidden = {value for name, value in [*properties.items(), *keys.items()] if is_secret(name)}
     return hidden.union(connection.secrets, *map(find_logins, properties.values()))
 
 
@@ -66,12 +83,6 @@ def _list_s3_settings(connection: S3Connection) -> dict[str, str]:
     settings = {
         "s3.endpoint": connection.endpoint_url,
         "s3.region": connection.region,
-        "s3.access-key-id": connection.access_key_id,
-        "s3.secret-access-key": connection.secret_access_key,
-        "s3.session-token": connection.session_token,
-        "s3.profile-name": connection.profile,
-        "s3.role-arn": connection.role_arn,
-        "s3.role-session-name": connection.role_session_name if connection.role_arn else None,
         "s3.proxy-uri": connection.proxy,
         "s3.connect-timeout": str(connection.connect_timeout_s),
         "s3.request-timeout": str(connection.read_timeout_s),
@@ -83,13 +94,14 @@ def _list_s3_settings(connection: S3Connection) -> dict[str, str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _list_glue_settings(properties: Mapping[str, str], connection: S3Connection) -> dict[str, str]:
+def _name_keys(service: str, keys: Keys, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys as properties of a service; none if the catalog's own properties say who asks it."""
+    own = [name for name in properties if name.startswith((f"{service}.", "client."))]
+    return {} if any(name.endswith(_IDENTITIES) for name in own) else {f"{service}.{n}": t for n, t in keys.items()}
+
+
+def _list_glue_settings(properties: Mapping[str, str], connection: S3Connection, keys: Keys) -> dict[str, str]:
     if properties["type"] != "glue":
         return {}
-    settings = {
-        "glue.region": connection.region,
-        "glue.access-key-id": connection.access_key_id,
-        "glue.secret-access-key": connection.secret_access_key,
-        "glue.session-token": connection.session_token,
-    }
-    return {name: value for name, value in settings.items() if value is not None}
+    region = {"glue.region": connection.region} if connection.region is not None else {}
+    return {**region, **_name_keys("glue", keys, properties)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ class Footers:
     """The footers of files of one bucket, each read once, also if a commit is tried again."""
 
     bucket: str
-    io: FileIO
+    make_io: Callable[[], FileIO]
     _by_key: dict[str, Any] = field(default_factory=dict)
 
     def read(self, files: Sequence[File]) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ class Footers:
         """
         import pyarrow.dataset as ds
 
-        scheme = self.io.fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
+        scheme = self.make_io().fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
         parquet = ds.ParquetFileFormat()
 
         def read_footer(file: File) -> Any:

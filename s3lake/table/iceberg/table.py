@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
     from s3lake.sink import Sink
@@ -56,6 +56,8 @@ class LakeTable:
     def __init__(self, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection) -> None:
         self.name = settings.identifier(sink.name, index.topic)
         self._sink, self._settings, self._index, self._connection = sink, settings, index, connection
+        self._keys: catalog.Keys = {}
+        self._opened: Catalog | None = None
 
     def sync(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[SyncResult]:
         """Bring the table to the state of the index for these hours, or for all. Return the snapshots.
@@ -68,8 +70,7 @@ class LakeTable:
             TableUnavailableError: the table, its catalog or the store does not answer.
             TableConflictError: the table cannot follow until a user has changed something.
         """
-        done, io = [], catalog.make_file_io(self._settings.catalog, self._connection)
-        footers = Footers(self._sink.bucket, io)
+        done, footers = [], Footers(self._sink.bucket, self._make_file_io)
         for todo in _split_hours(self.select_hours(hours)):
             while todo:
                 followed, todo = self._sync_and_retry(todo, footers, by_files)
@@ -195,9 +196,17 @@ class LakeTable:
     def _owner(self) -> str:
         return f"s3://{self._sink.bucket}/{self._index.root}"
 
-    @functools.cached_property
+    @property
     def _catalog(self) -> Catalog:
-        return catalog.open_catalog(self._settings.catalog, self._sink.bucket, self._connection)
+        """The catalog; opened again with new keys, because keys of a role expire while a run continues."""
+        keys = catalog.find_keys(self._connection)
+        if self._opened is None or keys != self._keys:
+            self._keys = keys
+            self._opened = catalog.open_catalog(self._settings.catalog, self._sink.bucket, self._connection, keys)
+        return self._opened
+
+    def _make_file_io(self) -> FileIO:
+        return catalog.make_file_io(self._settings.catalog, self._connection, catalog.find_keys(self._connection))
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -207,7 +216,7 @@ class LakeTable:
         except S3LakeError:
             raise
         except Exception as error:
-            hidden = catalog.find_secrets(self._settings.catalog, self._connection)
+            hidden = catalog.find_secrets(self._settings.catalog, self._connection, self._keys)
             what = mask_secrets(f"{type(error).__name__}: {error}", hidden)
             raise TableUnavailableError(
                 f"table {self.name} of sink {self._sink.name}: {what}. What is landed stays landed; the next run of "

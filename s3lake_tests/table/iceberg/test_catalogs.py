@@ -97,9 +97,9 @@ def test_a_rest_catalog_names_its_warehouse_itself(monkeypatch: pytest.MonkeyPat
     """A server of REST knows warehouses by names of its own, and refuses one that it has not."""
     handed: dict[str, str] = {}
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda _, **properties: handed.update(properties))
-    catalog.open_catalog({"type": "rest", "uri": "http://127.0.0.1:1"}, "lake", S3Connection())
+    catalog.open_catalog({"type": "rest", "uri": "http://127.0.0.1:1"}, "lake", S3Connection(), {})
     assert "warehouse" not in handed
-    catalog.open_catalog({"type": "sql", "uri": "sqlite://"}, "lake", S3Connection())
+    catalog.open_catalog({"type": "sql", "uri": "sqlite://"}, "lake", S3Connection(), {})
     assert handed["warehouse"] == "s3://lake/.tables"
 
 

@@ -229,6 +229,16 @@ def test_errors_of_a_catalog_have_no_secrets(make: Callable[..., Shelf]) -> None
     assert "hunter2" not in str(refused.value) + repr(shelf.table()) + repr(shelf.sink)
 
 
+def test_the_catalog_is_opened_again_with_new_keys(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"access-key-id": "ASIA1", "secret-access-key": "hush"}
+    monkeypatch.setattr("s3lake.table.iceberg.catalog.find_keys", lambda _: dict(keys))
+    table = shelf.table()
+    first = table._catalog
+    assert table._catalog is first
+    keys["access-key-id"] = "ASIA2"  # the role is assumed again before its keys expire
+    assert table._catalog.properties["s3.access-key-id"] == "ASIA2"
+
+
 class TestOthers:
     """Writers of the same table that are not s3lake, or not this process."""
 
