@@ -2,6 +2,10 @@
 
 import functools
 import logging
+import os
+import signal
+import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -72,8 +76,18 @@ def program() -> Any:
     return typer.main.get_command(app)
 
 
+def _repeat_interrupt(unraisable: Any) -> None:
+    """Send a Ctrl-C again that arrived in a destructor: Python prints it there, and the command would continue."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        # Sent at once it would arrive in this function, which is called for that destructor.
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def main() -> NoReturn:
     """Run the console script."""
+    sys.unraisablehook = _repeat_interrupt
     # Py4J logs the trace of a Ctrl-C that ends a call of Spark.
     logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("KeyboardInterrupt"))
     try:

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,25 @@ class TestExitCodeThree:
         outcome = run("check", offline)
         assert outcome.code == 3
         assert "ZeroDivisionError" in outcome.err
+
+
+class Body:
+    """A thing whose destructor meets a Ctrl-C, as one of botocore's did."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_ctrl_c_in_a_destructor_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> None:
+        Body()
+        time.sleep(10)
+
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr("s3lake.cli.program", lambda: work)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cli.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
