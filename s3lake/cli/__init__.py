@@ -18,6 +18,7 @@ from s3lake.cli.output import FAILED, INPUT, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
+_report_unraisable = sys.unraisablehook
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
@@ -82,7 +83,7 @@ def _repeat_interrupt(unraisable: Any) -> None:
         # Sent at once it would arrive in this function, which is called for that destructor.
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
-        sys.__unraisablehook__(unraisable)
+        _report_unraisable(unraisable)
 
 
 def main() -> NoReturn:
