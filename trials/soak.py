@@ -23,7 +23,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import psutil
@@ -225,12 +224,15 @@ class Memory(Watch):
 
     @property
     def thirds(self) -> dict[str, tuple[int, ...]]:
-        """Per service the medians of what was seen first, then and last, in MiB."""
-        return {name: tuple(round(median(part)) for part in _thirds(seen)) for name, seen in self._samples.items()}
+        """Per service the most that was seen first, then and last, in MiB.
+
+        A median says how long ago the service was killed.
+        """
+        return {name: tuple(round(max(part)) for part in _thirds(seen)) for name, seen in self._samples.items()}
 
     @property
     def flat(self) -> bool:
-        """Whether none grew any more once all were warm. A third in which many were killed has small ones."""
+        """Whether none grew any more once all were warm."""
         return all(last <= max(before) * _FLAT for *before, last in self.thirds.values())
 
     def look(self) -> None:
