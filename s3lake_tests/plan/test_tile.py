@@ -1,15 +1,10 @@
-"""Tiles: which offsets belong to which hour."""
+"""Tiles: the offsets of an hour. That chains of them overlap nowhere is I4 and I5 of `commit/invariants.py`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, UNKNOWN_END, Span, Tile, find_landed_offsets
@@ -67,7 +62,8 @@ OPENED: dict[str, tuple[str, Tile | None, Tile | None, tuple[int, int, int, int]
 def test_a_tile_is_opened_between_its_neighbours(
     hour: str, before: Tile | None, after: Tile | None, log: tuple[int, int, int, int], span: Span
 ):
-    assert opened(hour, kafka(p0=log), before, after).partitions == {0: span}
+    tile = opened(hour, kafka(p0=log), before, after)
+    assert (tile.hour, tile.partitions) == (hour, {0: span})
 
 
 def test_the_first_tile_begins_at_the_log_start_or_where_a_topic_partition_is_set_to_begin():
@@ -203,106 +199,6 @@ def test_intervals_that_touch_or_overlap_are_one_within_their_topic_partition():
 )
 def test_a_tile_is_complete_if_no_writer_needs_to_come_back(change: dict[str, Any], complete: bool):
     assert Tile(FIVE, {0: Span(0, 5, 5)}).revise(**change).complete is complete
-
-
-# -------------------------------------------------------------------------------------------------------- random chains
-
-
-@dataclass
-class Topic:
-    """Logs with any timestamps, in any order, that grow and are cut at the front."""
-
-    logs: dict[int, list[int]] = field(default_factory=lambda: {0: []})
-    lows: dict[int, int] = field(default_factory=dict)
-
-    def snapshot(self, number: int) -> TopicOffsets:
-        """The offsets around hour `number`; timestamps are hours, too."""
-        return TopicOffsets("topic-1", {partition: self._range(partition, number) for partition in self.logs})
-
-    def _range(self, partition: int, number: int) -> LogRange:
-        log, low = self.logs[partition], self.lows.get(partition, 0)
-
-        def since(hour: int) -> int:
-            return next((offset for offset in range(low, len(log)) if log[offset] >= hour), len(log))
-
-        return LogRange(low, len(log), since(number), since(number + 1))
-
-
-def hour(number: int) -> str:
-    return hours.shift(FIVE, number)
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
-    """Tiles opened in any order, landed in part, closed as opening demands; and when each partition was added."""
-    topic, known, added = Topic(), {}, {0: -1}
-    for number in draw(st.lists(st.integers(0, 6), min_size=1, max_size=8)):
-        for _ in range(draw(st.integers(0, 2))):
-            partition = draw(st.sampled_from(sorted(topic.logs)))
-            topic.logs[partition] += draw(st.lists(st.integers(0, 8), max_size=5))
-        if draw(st.booleans()) and len(topic.logs) < 3:
-            added[len(topic.logs)] = max(known, default=-1)
-            topic.logs[len(topic.logs)] = draw(st.lists(st.integers(0, 8), max_size=5))
-        if draw(st.booleans()):
-            partition = draw(st.sampled_from(sorted(topic.logs)))
-            topic.lows[partition] = draw(st.integers(topic.lows.get(partition, 0), len(topic.logs[partition])))
-        if number in known:
-            continue
-        earlier, later = [one for one in known if one < number], [one for one in known if one > number]
-        if earlier and not known[max(earlier)].closed:
-            known[max(earlier)] = tiles.close_tile(known[max(earlier)], topic.snapshot(max(earlier)))
-        before, after = (known[max(earlier)] if earlier else None), (known[min(later)] if later else None)
-        made = opened(hour(number), topic.snapshot(number), before, after, earliest=draw(st.booleans()))
-        ends = {
-            partition: draw(
-                st.integers(
-                    span.start, max(span.start, span.end if span.end is not None else len(topic.logs[partition]))
-                )
-            )
-            for partition, span in made.partitions.items()
-        }
-        known[number] = made.revise(partitions=tiles.advance(made, ends))
-    return [known[number] for number in sorted(known)], topic, added
-
-
-@given(chains())
-def test_tiles_are_in_order_and_disjoint_adjacent_ones_leave_no_gap_and_only_the_last_is_open(chain):
-    found, _, _ = chain
-    for tile in found:
-        for span in tile.partitions.values():
-            assert span.start <= span.committed
-            assert span.end is None or span.committed <= span.end
-    for earlier, later in pairwise(found):
-        assert earlier.closed
-        for partition in set(earlier.partitions) | set(later.partitions):
-            end = earlier.partitions.get(partition, NOTHING).end
-            start = later.partitions.get(partition, NOTHING).start
-            assert end <= start
-            if hours.shift(earlier.hour, 1) == later.hour:
-                assert end == start
-
-
-@given(chains())
-def test_a_partition_added_later_is_covered_from_0(chain):
-    found, _, added = chain
-    numbers = [next(number for number in range(7) if hour(number) == tile.hour) for tile in found]
-    for partition, last in added.items():
-        follow = [tile for number, tile in zip(numbers, found, strict=True) if number >= last]
-        adjacent = last >= 0 and len(follow) == numbers[-1] - last + 1
-        spans = [tile.partitions[partition] for tile in follow if partition in tile.partitions]
-        if adjacent and spans:
-            assert spans[0].start == 0
-
-
-@given(chains(), st.data())
-def test_closing_again_changes_nothing_of_the_edges(chain, data):
-    found, topic, _ = chain
-    number = data.draw(st.integers(0, 6))
-    shut = tiles.close_tile(found[-1], topic.snapshot(number)) if not found[-1].closed else found[-1]
-    for partition, span in shut.partitions.items():
-        was = found[-1].partitions.get(partition, span)  # one that was added is taken in
-        assert (span.start, span.committed) == (was.start, was.committed)
-        assert span.end is not None
 
 
 # ------------------------------------------------------------------------------------------- how far a topic is landed
