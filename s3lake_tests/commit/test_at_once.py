@@ -37,12 +37,22 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
     staged = staged_by(world, attempt)
     assert world.view().data == {}
 
-    protocol.commit_at_once(world.index, attempt, staged)
+    committed = protocol.commit_at_once(world.index, attempt, staged)
 
     sums, took_ms = tile(world, 0).sums, tile(world, 0).took_ms
     expected = Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
-    assert tile(world, 0) == expected
-    assert len(world.view().data) == 3
+    assert tile(world, 0) == committed.tile == expected
+    assert len(world.view().data) == len(committed.manifest.files) == 3
+
+
+def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch: pytest.MonkeyPatch):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    staged, swap = staged_by(world, attempt), world.index.swap_tile
+    monkeypatch.setattr(world.index, "swap_tile", lambda *change: swap(*change) and None)
+
+    assert protocol.commit_at_once(world.index, attempt, staged).manifest.id == "c1"
+    assert tile(world, 0).commits == ("c1",)
 
 
 def test_a_fenced_writers_objects_are_left_for_clean(world: World):
@@ -51,7 +61,7 @@ def test_a_fenced_writers_objects_are_left_for_clean(world: World):
     staged = staged_by(world, attempt)
     world.index.swap_tile(attempt.tile.revise(), attempt.etag)
 
-    with pytest.raises(FencedError, match="3 of its objects are visible and not in the index, until `s3lake clean`"):
+    with pytest.raises(FencedError, match="first; 3 of its objects are visible and not in the index, until `s3lake clean`"):
         protocol.commit_at_once(world.index, attempt, staged)
     assert len(world.view().data) == 3
 

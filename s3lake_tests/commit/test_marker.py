@@ -5,10 +5,14 @@ import json
 import pytest
 
 from s3lake.commit.documents import File, Manifest
-from s3lake.commit.marker import CONTENT, body_of, renew
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.marker import CONTENT, body_of, renew, renew_existing
 from s3lake.errors import ForeignObjectError, StoreConflictError
+from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Tile
+from s3lake.sink.marker import key as marker_key
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore
 
 KEY = "raw/orders/date=2026-01-05/hour=10/_SUCCESS"
@@ -94,3 +98,25 @@ def test_a_list_names_every_object_with_rows_bytes_and_offsets() -> None:
 
 def test_success_reads_no_manifest() -> None:
     assert body_of("success", "orders", TILE, iter(lambda: pytest.fail("it was read"), 0)) == b""
+
+
+def test_after_a_change_of_the_hour_the_marker_that_is_there_is_renewed_and_none_is_made(index: TopicIndex) -> None:
+    sink = make_sink(sealed={"marker": "objects"})
+    key = marker_key(sink, "orders", TILE.hour)
+    assert key is not None
+    objects = index.store.objects
+    renew_existing(index, make_sink(), REWRITTEN)
+    renew_existing(index, sink, REWRITTEN)
+    assert not objects
+
+    renew(index.store, key, TILE, b"1")
+    files = (File("d/2", "u", (), 0, 5, 8, 4, 300),)
+    index.create(index.manifest_key(TILE.hour, "b"), Manifest("b", "orders", TILE.hour, {}, files))
+    renew_existing(index, sink, REWRITTEN)
+    body = json.loads(objects[key][0])
+    assert (body["hour"], [one["key"] for one in body["objects"]]) == (TILE.hour, ["d/2"])
+    assert objects[key][1].metadata[CONTENT] == content(REWRITTEN.commits)
+
+    index.store.requests.clear()
+    renew_existing(index, sink, REWRITTEN)
+    assert index.store.requests == {"head": 1}
