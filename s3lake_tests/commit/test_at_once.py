@@ -61,7 +61,9 @@ def test_a_fenced_writers_objects_are_left_for_clean(world: World):
     staged = staged_by(world, attempt)
     world.index.swap_tile(attempt.tile.revise(), attempt.etag)
 
-    with pytest.raises(FencedError, match="first; 3 of its objects are visible and not in the index, until `s3lake clean`"):
+    with pytest.raises(
+        FencedError, match="first; 3 of its objects are visible and not in the index, until `s3lake clean`"
+    ):
         protocol.commit_at_once(world.index, attempt, staged)
     assert len(world.view().data) == 3
 

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from s3lake.commit import opening, protocol
-from s3lake.commit.documents import File
+from s3lake.commit.documents import TABLE, File, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
+    ConfigurationError,
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
@@ -41,6 +43,26 @@ def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
 
     assert opening.open_hour(world.index, world.kafka, hour(0)) is None
     assert world.view().tiles == {}
+
+
+def test_a_table_gets_an_hour_of_one_offset_once(index: TopicIndex):
+    opening.create_hour(index, hour(0))
+    opening.create_hour(index, hour(0))
+    opening.create_hour(index, hour(1))
+
+    head, _ = index.head()
+    assert (head.topic_id, head.hours, head.new) == (TABLE, ((hour(0), hour(1)),), Tile(hour(1), {0: Span(0, 0, 1)}))
+    assert index.tile(hour(0))[0] == Tile(hour(0), {0: Span(0, 0, 1)})
+    assert index.tile(hour(1))[0] == head.new
+
+
+@pytest.mark.parametrize("head", [TopicHead(topic_id="a"), TopicHead(hours=((hour(0), hour(0)),))])
+def test_a_table_gets_no_hour_where_a_topic_has_records(index: TopicIndex, head: TopicHead):
+    index.create(index.head_key, head)
+
+    with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
+        opening.create_hour(index, hour(1))
+    assert index.head()[0] == head
 
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
@@ -157,6 +179,27 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 
 
 # -------------------------------------------------------------------------------------------------------------- writing
+
+
+def test_an_hour_is_landed_up_to_where_the_run_began_up_to_its_end_once_it_is_over_and_closed_after_the_grace(
+    world: World,
+):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    head, _ = world.index.head()
+
+    def planned(now_ms: int, until: int) -> tuple[int, int]:
+        attempt = protocol.begin(
+            world.index, world.kafka, head, hour(0), limit=99, now_ms=now_ms, grace_ms=1, until={0: until}
+        )
+        assert attempt is not None
+        return attempt.batch.intervals[0]
+
+    assert planned(ms(60) - 1, until=3) == (0, 3)
+    assert planned(ms(60) - 1, until=9) == (0, 5)
+    assert planned(ms(60), until=9) == (0, 4)
+    assert not tile(world, 0).closed
+    assert planned(ms(60) + 1, until=9) == (0, 4)
+    assert tile(world, 0).closed
 
 
 def test_an_hour_without_records_is_landed_without_a_commit(world: World):
