@@ -46,12 +46,13 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
 
 
 def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch: pytest.MonkeyPatch):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    index = world.index
+    opening.open_hour(index, world.kafka, hour(0))
     attempt = begin(world, 0)
-    staged, swap = staged_by(world, attempt), world.index.swap_tile
-    monkeypatch.setattr(world.index, "swap_tile", lambda *change: swap(*change) and None)
+    staged, swap = staged_by(world, attempt), index.swap_tile
+    monkeypatch.setattr(index, "swap_tile", lambda *change: swap(*change) and None)
 
-    assert protocol.commit_at_once(world.index, attempt, staged).manifest.id == "c1"
+    assert protocol.commit_at_once(index, attempt, staged).manifest.id == "c1"
     assert tile(world, 0).commits == ("c1",)
 
 
