@@ -64,6 +64,7 @@ class FakeKafka:
         self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
         self.group: dict[int, int] = {}  # where a connector stopped
         self.elected = False  # a leader, at some time
+        self.waited_for = False  # the last who asked knew that there is a topic
         self.topic_id = f"topic-{next(self._ids)}"
         self.name = TOPIC
         self.logs = [Log() for _ in range(partitions)]
@@ -110,9 +111,10 @@ class FakeKafka:
             self.delete_topic()
         self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
 
-    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:  # noqa: ARG002
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
         assert topic == self.name
+        self.waited_for = existed
         ranges = {
             partition: LogRange(
                 log.low,

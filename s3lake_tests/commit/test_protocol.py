@@ -45,6 +45,13 @@ def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     assert world.view().tiles == {}
 
 
+def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    assert not world.kafka.waited_for
+    begin(world, 0)
+    assert world.kafka.waited_for
+
+
 def test_a_table_gets_an_hour_of_one_offset_once(index: TopicIndex):
     opening.create_hour(index, hour(0))
     opening.create_hour(index, hour(0))

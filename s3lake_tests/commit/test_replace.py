@@ -6,7 +6,7 @@ from s3lake.commit import protocol
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import check_no_fewer_records
-from s3lake.commit.replace import MERGE, begin_replacement, begin_rewrite
+from s3lake.commit.replace import MERGE, REWRITE, begin_replacement, begin_rewrite
 from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan.batch import Batch
@@ -46,6 +46,17 @@ def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
     assert attempt.suffix == f"~{attempt.commit[:12]}"
     assert (attempt.tile, attempt.etag) == stored.existing_tile(FIVE)
     assert attempt.tile.garbage == ()
+
+
+def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(stored: TopicIndex):
+    index = stored
+    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 9, 9), 1: Span(7, 7)}, commits=("a", "b")))
+    attempt = begin_replacement(index, hour(0), None, "put")
+
+    assert attempt is not None
+    assert (attempt.batch, attempt.reason) == (Batch({0: (0, 9), 1: (7, 7)}, {}), "put")
+    assert (attempt.replaces, attempt.suffix) == (("a", "b"), f"~{attempt.commit[:12]}")
+    assert (attempt.tile, attempt.etag) == index.existing_tile(hour(0))
 
 
 def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(stored: TopicIndex):
@@ -160,6 +171,15 @@ def refused(world: World, number: int) -> str:
     with pytest.raises((DataLossError, IncompleteError)) as caught:
         begin_rewrite(world.index, world.kafka, head, hour(number))
     return str(caught.value)
+
+
+def test_a_rewrite_waits_for_a_topic_that_the_index_knows_and_says_why_it_replaces(whole: World):
+    whole.kafka.waited_for = False
+    head, _ = whole.index.head()
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(0))
+
+    assert whole.kafka.waited_for
+    assert (attempt.reason, attempt.replaces) == (REWRITE, whole.view().tiles[hour(0)].commits)
 
 
 def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
