@@ -6,6 +6,7 @@ import pytest
 
 from s3lake.commit import opening, protocol
 from s3lake.commit.protocol import Staged
+from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import FencedError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit import invariants
@@ -54,6 +55,20 @@ def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch:
 
     assert protocol.commit_at_once(index, attempt, staged).manifest.id == "c1"
     assert tile(world, 0).commits == ("c1",)
+
+
+def test_a_rewrite_sweeps_what_it_replaced_and_returns_the_tile_that_is_left(world: World):
+    world.minute = 65
+    world.do("A", materialise(0))
+    head, _ = world.index.head()
+    attempt = begin_rewrite(world.index, world.kafka, head, hour(0))
+
+    committed = protocol.commit_at_once(world.index, attempt, staged_by(world, attempt))
+
+    assert committed.tile == tile(world, 0)
+    assert (committed.tile.commits, committed.tile.garbage) == ((attempt.commit,), ())
+    assert attempt.suffix
+    assert all(key.endswith(attempt.suffix) for key in world.view().data)
 
 
 def test_a_fenced_writers_objects_are_left_for_clean(world: World):
