@@ -198,13 +198,13 @@ def envelope(sink: Sink, topic: str) -> Envelope | None:
     )
 
 
-def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyLayout:
+def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int | None = 0, hour_ms: int = 0) -> KeyLayout:
     """The rule of keys.
 
     Args:
         topic: one of its topics.
         renamed: mark of the commit.
-        wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys.
+        wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys. None for any time.
         hour_ms: when the tile's hour begins.
     """
 

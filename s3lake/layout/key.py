@@ -87,14 +87,14 @@ class KeyTemplate:
         sidecars: tuple[str, ...] = (),
         routed: bool = False,
         mark: str = "",
-        wallclock_ms: int = 0,
+        wallclock_ms: int | None = 0,
         hour_ms: int = 0,
     ) -> KeyTemplate:
         """Build the template of the whole key's `pieces` for a topic and an hour.
 
         Args:
             routed: True if transforms rename topics; the name is then read from each record.
-            wallclock_ms: the micro-batch's time.
+            wallclock_ms: the micro-batch's time; None for any time.
             hour_ms: the start of the tile's hour.
         """
         last = pieces[-2]
@@ -120,7 +120,7 @@ class KeyTemplate:
                     parts.append([])
                 case Hour(pattern):
                     parts[-1].append(Text(joda.compile_formatter(pattern)(hour_ms)))
-                case Time(clock="wallclock"):
+                case Time(clock="wallclock") if wallclock_ms is not None:
                     parts[-1].append(Text(format_wallclock(piece, wallclock_ms)))
                 case _:
                     parts[-1].append(piece)

@@ -48,8 +48,7 @@ def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
     assert attempt.tile.garbage == ()
 
 
-def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(stored: TopicIndex):
-    index = stored
+def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(index: TopicIndex):
     index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 9, 9), 1: Span(7, 7)}, commits=("a", "b")))
     attempt = begin_replacement(index, hour(0), None, "put")
 

@@ -22,7 +22,6 @@ from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.formats import FORMATS
 from s3lake.encode.text import TextEncoder
 from s3lake.land import binding
-from s3lake.layout.pieces import Time
 from s3lake.objects import avro, content, csv
 from s3lake.objects.shape import LINE_FRAMING, Shape
 from s3lake.store import COMMIT, Store
@@ -101,9 +100,8 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
 
 def is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
     """Return whether a commit's files could be in these places in the present layout."""
-    if any(isinstance(piece, Time) and piece.clock == "wallclock" for piece in landed.layout.pieces):
-        return True  # the time of another micro-batch is not another layout
-    keys = binding.key_rule(landed, topic, hour_ms=hours.start_ms(manifest.hour))
+    # The time of another micro-batch is not another layout.
+    keys = binding.key_rule(landed, topic, wallclock_ms=None, hour_ms=hours.start_ms(manifest.hour))
     return all(
         keys.can_contain(file.group, file.partition) for file in manifest.files if file.stream != LETTERS and file.group
     )

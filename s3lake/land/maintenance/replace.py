@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 
 from s3lake.commit import letters, protocol
-from s3lake.commit.documents import File, Manifest
+from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.marker import renew_existing
 from s3lake.commit.protocol import Attempt, Committed, Staged
 from s3lake.commit.recovery import abort, settle, sweep
@@ -111,7 +111,8 @@ def plan_hour(target: TopicSink, hour: str, plan: Planner) -> Plan | None:
     try:
         return plan(target, hour, manifests)
     except CannotChange as error:
-        return Plan(_stay(HourChange(hour, ""), str(error)))
+        files = files_of(manifests)
+        return Plan(_stay(HourChange(hour, "", 0, len(files), sum(file.bytes for file in files)), str(error)))
 
 
 @retry_fenced

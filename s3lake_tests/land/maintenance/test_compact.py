@@ -53,6 +53,7 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
     before = dict(world.store.objects)
     (planned,) = planned_changes("compact", holding(world))
     assert "CSV without header lines" in planned.blocker
+    assert planned.files == len(world.bodies()) == 2
     assert run_change("compact", holding(world)) == planned
     assert world.store.objects == before
 

@@ -13,11 +13,11 @@ import pytest
 from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Committed
 from s3lake.errors import DataLossError
-from s3lake.land.maintenance.compact import CompactOptions, merge, plan_outputs
+from s3lake.land.maintenance.compact import CompactOptions, find_blocker, merge, plan_outputs
 from s3lake.land.maintenance.replace import CannotChange
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.verify.world import HOUR
+from s3lake_tests.verify.world import HOUR, TOPIC
 
 
 def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
@@ -172,6 +172,8 @@ def two_files(**sink: Any) -> Parts:
 
 
 LAYOUT = "{topic}/{partition}-{offset}-"
+OTHER_WALLCLOCK = {"template": "{time:HH}/" + LAYOUT + "{last_offset}", "time": {"source": "wallclock"}}
+WALLCLOCK = {"layout": {**OTHER_WALLCLOCK, "template": "{time:HH}/{topic}/{partition}-{offset}"}}
 
 
 @pytest.mark.parametrize(
@@ -185,6 +187,7 @@ LAYOUT = "{topic}/{partition}-{offset}-"
         ({}, {"format": {"type": "json", "codec": "gzip"}}, "some of it was landed with another configuration"),
         ({}, {"converter": {"value": "string"}}, "some of it was landed with another configuration"),
         ({}, {"layout": {"template": LAYOUT + "{last_offset}"}}, "some of it was landed with another layout"),
+        (WALLCLOCK, {"layout": OTHER_WALLCLOCK}, "some of it was landed with another layout"),
     ],
     ids=str,
 )
@@ -219,6 +222,15 @@ def test_an_output_file_may_be_just_as_large_as_its_rule_says(size: int, count: 
     manifests = list(two_files().manifests.values())
     both = sum(file.bytes for manifest in manifests for file in manifest.files)
     assert len(plan_outputs(manifests, CompactOptions(both + size, 4 + count))) == made
+
+
+def test_files_of_micro_batches_at_different_times_may_be_one_each() -> None:
+    world = two_files(**WALLCLOCK)
+    for commit, time in (("c0", "05"), ("c1", "06")):
+        (file,) = world.manifests[commit].files
+        assert file.group is not None
+        world.change(commit, files=(msgspec.structs.replace(file, group=time + file.group[2:]),))
+    assert find_blocker(world.sink, TOPIC, list(world.manifests.values())) == ""
 
 
 @pytest.mark.parametrize("format", [{"type": "json"}, {"type": "csv", "header": True}], ids=lambda form: form["type"])
