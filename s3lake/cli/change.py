@@ -44,7 +44,9 @@ def erase(
     from s3lake.land.maintenance.condition import Condition
     from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
-    conditions = EraseConditions(Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters else None)
+    conditions = EraseConditions(
+        Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters is not None else None
+    )
     _change(request, lambda target, hours: erase_hours(target, hours, conditions, yes=request.yes))
 
 

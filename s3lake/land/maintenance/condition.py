@@ -7,7 +7,6 @@ nothing is shuffled, and objects that hold none of the rows cost a look and noth
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +15,8 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError
 
 _ROW = "s3lake row"
+_ROWS_WHERE = f'SELECT "{_ROW}" FROM rows POSITIONAL JOIN "s3lake numbers" WHERE '
+"""The numbers are no column of `rows`: a condition over all of a row, CAST(rows AS VARCHAR), must not see them."""
 
 
 class Condition:
@@ -25,7 +26,7 @@ class Condition:
         """`option` is what the user calls it.
 
         Raises:
-            ConfigurationError: DuckDB is not installed.
+            ConfigurationError: DuckDB is not installed, or this is not one condition, or it has a query inside.
         """
         try:
             import duckdb
@@ -33,16 +34,31 @@ class Condition:
             raise ConfigurationError(f"{option} is asked of DuckDB: pip install 's3lake[duckdb]'") from None
         self.sql, self._option, self._error = sql, option, duckdb.Error
         self._database: Any = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
-        query = f"SELECT 1 FROM rows WHERE ({sql}\n)"
-        ((text,),) = self._database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-        tree = json.loads(text)
-        nodes = list(_list_nodes(tree))
+        condition, others = self._parse(sql)
+        nodes = list(_list_nodes(condition))
+        # `n = 1 group by n` ends the condition early, and a query inside reads other rows, tables and files.
+        if others != self._parse("true")[1] or any(node.get("class") in ("SUBQUERY", "PARAMETER") for node in nodes):
+            raise self._refuse(sql, "it is more than one condition, or has a query or a parameter inside")
         self._column_names = {name.lower() for node in nodes for name in node.get("column_names", ())}
+        # The text of a constant is in `value` until DuckDB 1, in `text` since DuckDB 2.
+        self._texts = {str(node[name]).lower() for node in nodes for name in ("value", "text") if name in node}
         self._reads_all = (
-            tree["error"]  # which is raised with the columns that there are
-            or "rows" in self._column_names
+            "rows" in self._column_names
             or any(node.get("class") == "STAR" for node in nodes)
             or sql.strip().lower() in ("true", "false")  # which needs none
+        )
+
+    def _parse(self, sql: str) -> tuple[Any, Any]:
+        """Return the condition as DuckDB's parser has it, and all the rest of the query that is run for it."""
+        ((text,),) = self._database.execute("SELECT json_serialize_sql(?::VARCHAR)", [_ROWS_WHERE + sql]).fetchall()
+        tree = json.loads(text)
+        if tree["error"]:
+            raise self._refuse(sql, tree["error_message"].splitlines()[0])
+        return tree["statements"][0]["node"].pop("where_clause", None), tree
+
+    def _refuse(self, sql: str, why: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"{self._option} {sql!r}: {why}; expected one condition over the columns of a row, for example user_id = 4711"
         )
 
     def columns(self, schema: pa.Schema) -> pa.Schema:
@@ -61,40 +77,36 @@ class Condition:
         """
         if not self.columns(batch.schema):  # `user` alone is a function in SQL
             raise self._unfit(key, batch.schema, "it names none of its columns")
-        numbers = pa.array(range(batch.num_rows), pa.int64())
-        twin = next(self._find_twins([*batch.schema, pa.field(_ROW, numbers.type)]), None)
+        twin = next(self._find_twins(batch.schema), None)
         if twin is not None:
             why = f"it names {twin!r}, which SQL does not tell from a name that differs in case only: use other columns"
             raise self._unfit(key, batch.schema, why)
-        numbered = pa.Table.from_batches([batch]).append_column(_ROW, numbers)
-        self._database.register("rows", numbered)
+        self._database.register("rows", pa.Table.from_batches([batch]))
+        self._database.register("s3lake numbers", pa.table({_ROW: range(batch.num_rows)}))
         try:
-            answer = self._database.execute(f'SELECT "{_ROW}" FROM rows WHERE ({self.sql}\n) ORDER BY 1').fetchall()
+            answer = self._database.execute(_ROWS_WHERE + self.sql).fetchall()
         except self._error as error:
             raise self._unfit(key, batch.schema, _describe_error(error)) from None
         finally:
             self._database.unregister("rows")
-        return [row for (row,) in answer]
+            self._database.unregister("s3lake numbers")
+        return sorted(row for (row,) in answer)
 
     def _find_twins(self, fields: Sequence[pa.Field], *, inside: bool = False) -> Iterator[str]:
         """Yield the names in the condition that DuckDB would confuse: it compares names without their case.
 
         A field inside a column may be named by a string too: `user['name']`.
         """
+        named = self._column_names | self._texts if inside else self._column_names
         names = [field.name.lower() for field in fields]
         for field in fields:
-            is_named = _mentions(self.sql, field.name) if inside else field.name.lower() in self._column_names
-            if is_named and names.count(field.name.lower()) > 1:
+            if field.name.lower() in named and names.count(field.name.lower()) > 1:
                 yield field.name
             yield from self._find_twins([field.type.field(at) for at in range(field.type.num_fields)], inside=True)
 
     def _unfit(self, key: str, schema: pa.Schema, why: str) -> ConfigurationError:
         there = ", ".join(f"{field.name} {field.type}" for field in schema)
         return ConfigurationError(f"{self._option} cannot be asked of {key}: {why}. Its columns are: {there}")
-
-
-def _mentions(sql: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
 def _list_nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -110,5 +122,5 @@ def _describe_error(error: Exception) -> str:
     import duckdb
 
     if isinstance(error, duckdb.BinderException | duckdb.ParserException | duckdb.CatalogException):
-        return str(error).splitlines()[0].rstrip(".")
+        return str(error).splitlines()[0].rstrip(".!")
     return f"a value does not fit it ({type(error).__name__}); try(...) around an expression makes such a value null"

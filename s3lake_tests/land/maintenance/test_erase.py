@@ -174,7 +174,9 @@ def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and
     assert BOB not in str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["\"User\" = 'alice'", "user = 'alice'", "address.City = 'Ulm'"])
+@pytest.mark.parametrize(
+    "where", ["\"User\" = 'alice'", "user = 'alice'", "address.City = 'Ulm'", "address['city'] = 'Ulm'"]
+)
 def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confused(where: str) -> None:
     world = Parts(format={"type": "parquet"})
     world.land(b'{"user":"alice","User":"bob","address":{"city":"Ulm","City":"Rom"},"n":1}', value(ALICE, 2))
@@ -182,18 +184,58 @@ def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confus
     with pytest.raises(ConfigurationError, match="differs in case only: use other columns"):
         list(erase_hours(holding(world), [HOUR], person(where), yes=True))
     assert world.bodies() == before
-    others = person("n = 1 AND 'User' <> 'user' -- User")  # neither a string nor a comment names a column
+    # Neither a string nor a comment names a column, and a comment no field inside one.
+    others = person("n = 1 AND 'User' <> 'user' AND address IS NOT NULL -- User, address.City")
     assert [change.records for change in erase_hours(holding(world), [HOUR], others, yes=True)] == [1]
 
 
-def test_a_condition_reads_no_file_of_this_machine() -> None:
-    world = Parts().land(value(BOB, 1))
-    with pytest.raises(ConfigurationError, match="--where cannot be asked"):
-        list(
-            erase_hours(
-                holding(world), [HOUR], person("value IN (SELECT content FROM read_text('/etc/hostname'))"), yes=False
-            )
-        )
+@pytest.mark.parametrize(
+    "where",
+    [
+        "",
+        "  -- n = 1",
+        "n = 1 /*",
+        "n =",
+        "n = 1; select 1",
+        "n = 1); select (1",
+        "n = 1) or (true",
+        "n = 1) group by (n",
+        "n = 1 group by n",
+        "n = 1 order by n",
+        "n = 1 limit 1",
+        "n = 1 qualify true",
+        "n = 1 union select 1",
+        "n = 1) from rows where (true",
+        "n = 1 as y, true",
+        "n = 1; copy rows to 'x'",
+        "n = 1; create macro f(x) as x",
+        "(select true)",
+        "exists (from rows)",
+        "n in (select n from rows)",
+        "(select count(*) from read_csv('/etc/passwd')) > 0",
+        "contains((select content from read_text('/etc/hostname')), user)",
+        "(from query('select true'))",
+        "n = ?",
+        "n = $1",
+    ],
+)
+def test_what_is_not_one_condition_of_a_row_is_refused_before_any_object_is_read(where: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^--where .*expected one condition over the columns of a row"):
+        Condition(where)
+
+
+@pytest.mark.parametrize(
+    "where", ["n = getenv('HOME')", "sum(n) = 3", "row_number() over () = 2", "st_point(n, n) = n"]
+)
+def test_a_function_that_is_none_of_a_row_is_refused(where: str) -> None:
+    with pytest.raises(ConfigurationError, match="--where cannot be asked of key"):
+        Condition(where).rows(pa.record_batch({"n": [1, 2]}), "key")
+
+
+def test_a_condition_over_all_of_a_row_does_not_see_its_number() -> None:
+    batch = pa.record_batch({"user": [f"user {'abc'[number % 3]}" for number in range(50)]})
+    assert Condition("contains(CAST(rows AS VARCHAR), '4')").rows(batch, "key") == []
+    assert Condition("contains(CAST(rows AS VARCHAR), 'user b')").rows(batch, "key") == list(range(1, 50, 3))
 
 
 def test_records_that_cannot_be_told_apart_are_refused() -> None:
