@@ -58,7 +58,7 @@ class Condition:
 
     def _refuse(self, sql: str, why: str) -> ConfigurationError:
         return ConfigurationError(
-            f"{self._option} {sql!r}: {why}; expected one condition over the columns of a row, for example user_id = 4711"
+            f"{self._option} {sql!r}: {why}; expected one condition over the columns of a row, such as user_id = 4711"
         )
 
     def columns(self, schema: pa.Schema) -> pa.Schema:

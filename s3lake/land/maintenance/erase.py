@@ -110,7 +110,7 @@ def erase_hours(
     for hour in hours:
         if yes and target.manifests(hour) is not None:
             change = erase(target, hour, conditions)
-            if change.records or change.blocker:
+            if change.records or change.blocker or change.uncounted:
                 yield change
         elif planned := plan_hour(target, hour, partial(plan_erase, conditions=conditions, new_keys={})):
             yield planned.change

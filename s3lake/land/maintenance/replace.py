@@ -51,6 +51,8 @@ class HourChange:
         bytes: of these files.
         objects: that lose some of their rows; sidecars hold the same records as the data.
         blocker: the reason why the hour stays as it is; empty if it does not.
+        uncounted: commits that were replaced before another writer, or the blocker, stopped the change. The other
+            attributes are of what was found after that.
     """
 
     hour: str
@@ -60,9 +62,13 @@ class HourChange:
     bytes: int = 0
     objects: tuple[ErasedObject, ...] = ()
     blocker: str = ""
+    uncounted: int = 0
 
     def __str__(self) -> str:
-        return f"{self.hour}: {self.summary}{': ' if self.blocker else ''}{self.blocker}"
+        uncounted = (
+            f"; this does not count {self.uncounted} commits that were replaced before" if self.uncounted else ""
+        )
+        return f"{self.hour}: {self.summary}{': ' if self.blocker else ''}{self.blocker}{uncounted}"
 
     @property
     def is_possible(self) -> bool:
@@ -115,7 +121,6 @@ def plan_hour(target: TopicSink, hour: str, plan: Planner) -> Plan | None:
         return Plan(_stay(HourChange(hour, "", 0, len(files), sum(file.bytes for file in files)), str(error)))
 
 
-@retry_fenced
 def change_hour(target: TopicSink, hour: str, reason: str, plan: Planner) -> HourChange:
     """Do what `plan` finds to do in an hour, wherever an earlier try stopped.
 
@@ -123,14 +128,23 @@ def change_hour(target: TopicSink, hour: str, reason: str, plan: Planner) -> Hou
         FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
-    settle_hour(target, hour)
-    planned = plan_hour(target, hour, plan) or Plan(HourChange(hour, "there is nothing to change"))
-    try:
-        for manifests, write in planned.replacements:
-            replace_commits(target, hour, manifests, reason, write)
-    except CannotChange as error:
-        return _stay(planned.change, str(error))
-    return planned.change
+    replaced = 0
+
+    @retry_fenced
+    def change() -> HourChange:
+        nonlocal replaced
+        before = replaced
+        settle_hour(target, hour)
+        planned = plan_hour(target, hour, plan) or Plan(HourChange(hour, "there is nothing to change"))
+        try:
+            for manifests, write in planned.replacements:
+                if replace_commits(target, hour, manifests, reason, write) is not None:
+                    replaced += len(manifests)
+        except CannotChange as error:
+            return replace(_stay(planned.change, str(error)), uncounted=replaced)
+        return replace(planned.change, uncounted=before)
+
+    return change()
 
 
 def _stay(change: HourChange, blocker: str) -> HourChange:

@@ -14,10 +14,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3lake.commit.protocol import Committed
 from s3lake.commit.replace import begin_rewrite
-from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError
+from s3lake.land.maintenance import replace
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase, erase_hours
+from s3lake.land.maintenance.replace import replace_commits
 from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR
@@ -242,6 +245,29 @@ def test_records_that_cannot_be_told_apart_are_refused() -> None:
     world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"}).land(b"a", b"b")
     with pytest.raises(ConfigurationError, match="cannot be separated"):
         list(erase_hours(holding(world), [HOUR], person(), yes=False))
+
+
+@pytest.mark.parametrize("left_to_do", [True, False])
+def test_an_erase_that_is_fenced_between_two_groups_says_what_it_does_not_count(
+    left_to_do: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Parts()
+    for number, nulls in enumerate(["write", "skip"]):  # commits of two groups
+        world.land(value(ALICE, number), value(BOB, number)).change(f"c{number}", nulls=nulls)
+    world.write_index()
+    calls = []
+
+    def fenced(*arguments: Any) -> Committed | None:
+        calls.append(arguments)
+        done = None if len(calls) == 2 and left_to_do else replace_commits(*arguments)
+        if len(calls) == 2:
+            raise FencedError("another writer was faster")
+        return done
+
+    monkeypatch.setattr(replace, "replace_commits", fenced)
+    (change,) = erase_hours(holding(world), [HOUR], person(), yes=True)
+    assert (change.records, left(world)) == (int(left_to_do), [])
+    assert str(change).endswith("; this does not count 1 commits that were replaced before")
 
 
 def test_kafka_is_not_asked_for_what_was_erased() -> None:
