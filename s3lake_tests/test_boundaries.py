@@ -73,6 +73,7 @@ ROOMS = [
     "orchestration",
     "definitions",
     "cli",
+    "__main__",
     "demo",
 ]
 """From left to right: a room imports only from rooms to its left, and so do the rooms within `land`."""

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
-from s3lake import cli
+from s3lake import __main__, cli
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
@@ -194,3 +194,17 @@ def test_a_ctrl_c_in_a_destructor_ends_the_command(monkeypatch: pytest.MonkeyPat
             cli.main()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Interrupted:
+    """A package whose import a Ctrl-C ends."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_a_ctrl_c_during_the_imports_ends_the_command_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.cli", Interrupted())
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, ended.value.__suppress_context__) == (130, True)
