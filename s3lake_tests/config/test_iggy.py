@@ -343,6 +343,32 @@ def test_keys_of_the_server_are_settings_of_the_source(
     assert bases.values(of_iggy(runtime, section), *expected) == expected
 
 
+@pytest.mark.parametrize("line", ["tls = 5", "tls = false", 'tls = ""', "tls = []"])
+def test_a_group_of_the_runtime_that_is_not_a_table_is_refused(runtime: Path, line: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"iggy\.tls: is not a table; write \[iggy\.tls\]"):
+        of_iggy(runtime, f"{line}\n")
+
+
+@pytest.mark.parametrize("line", ["retry = 5", 'response = "x"', "request_headers = []", "url_templates = 1"])
+def test_a_group_of_the_connectors_that_is_not_a_table_is_refused(runtime: Path, line: str) -> None:
+    runtime.write_text(RUNTIME.replace("[connectors]\n", f"[connectors]\n{line}\n"))
+    with pytest.raises(ConfigurationError, match=r"connectors\.\w+: is not a table; write \[connectors\.\w+\]"):
+        load_file(runtime, {})
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "remark"),
+    [
+        ('adress = "iggy:8090"\n', "iggy.adress", "unknown key: nothing reads it here; did you mean iggy.address?"),
+        ("tls = { enabled = true, insecure = 1 }\n", "iggy.tls.insecure", "unknown key: nothing reads it here"),
+        ('tls = { ca_file = "ca.pem" }\n', "iggy.tls.ca_file", "iggy.tls.enabled is not true"),
+        ('token = "iggypat-1"\nusername = "lake"\n', "iggy.username", "the token is the login"),
+    ],
+)
+def test_keys_of_the_server_that_change_nothing_are_noted(runtime: Path, section: str, key: str, remark: str) -> None:
+    assert remark in bases.remarks_by_key(of_iggy(runtime, section))[key]
+
+
 def test_a_variable_of_the_runtime_says_where_one_connectors_records_are() -> None:
     text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
     variables = {"IGGY_CONNECTORS_IGGY_ADDRESS": "iggy:8090", "IGGY_CONNECTORS_IGGY_PASSWORD": "hunter2"}

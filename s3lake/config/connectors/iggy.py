@@ -8,8 +8,8 @@ from typing import Any
 
 from s3lake.config.connectors import connect, credentials, iggy_forwards, iggy_runtime
 from s3lake.config.connectors.connect import escape_braces
-from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION
-from s3lake.config.draft import ConfigDraft, Draft, join_drafts
+from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION, TABLES
+from s3lake.config.draft import ConfigDraft, Draft, join_drafts, value_at
 from s3lake.config.keys import SERVERS, Key, Keys, put_native, same
 from s3lake.config.report import Report, Setting, Value
 from s3lake.config.syntax import toml
@@ -301,10 +301,12 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
 
 def _read_runtime_settings(file: toml.File, report: Report, references: Variables) -> list[Setting]:
     """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
-    for section, content in file.data.items():
-        if section in (*_RUNTIME, "s3lake") and not isinstance(content, dict):
-            report.error(file.place(section), f"is not a table; write [{section}], and its settings below it")
-        elif section in _RUNTIME_REASONS:
+    for path in (*((section,) for section in (*_RUNTIME, "s3lake")), *TABLES):
+        if not isinstance(value_at(file.data, path), dict | None):
+            name = ".".join(path)
+            report.error(file.place(*path), f"is not a table; write [{name}], and its settings below it")
+    for section in file.data:
+        if section in _RUNTIME_REASONS:
             report.no_effect(file.place(section), _RUNTIME_REASONS[section])
         elif section not in (*_RUNTIME, "s3lake"):
             near = did_you_mean(section, _RUNTIME)

@@ -27,6 +27,11 @@ SECTION = "iggy"
 _ADDRESS = (Key("iggy.address", "address", default="localhost:8090"), Key("iggy.token", "token"))
 _TLS = (Key("iggy.tls.ca_file", "ca_file"), Key("iggy.tls.domain", "domain"))
 _LOGIN = tuple(Key(f"iggy.{name}", name, default="iggy") for name in ("username", "password"))
+TABLES = (
+    (SECTION, "tls"),
+    *(("connectors", name) for name in ("request_headers", "retry", "url_templates", "response")),
+)
+"""The groups of settings inside the runtime's sections."""
 ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
 """The beginnings of settings that name another source of a connector."""
 _ACTIVE = "/configs/active"
@@ -157,10 +162,15 @@ def read_server(runtime: File, report: Report, references: Variables) -> Draft:
     keys.put(server, _ADDRESS)
     if server.get("token") is None:
         keys.put(server, _LOGIN)
+    else:
+        keys.no_effect({key.name: "the token is the login" for key in _LOGIN})
     tls = keys.boolean("iggy.tls.enabled", False)
     if tls.value:
         server.put("tls", tls)
         keys.put(server, _TLS)
+    else:
+        keys.no_effect({key.name: "iggy.tls.enabled is not true" for key in _TLS})
+    keys.report_unused([server])
     return server
 
 
