@@ -151,10 +151,7 @@ def read_objects(
 
 
 def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:
-    """Return an array of JSON texts that fit the type, and why each of the others does not.
-
-    A text that is missing is an object without fields, or null.
-    """
+    """Return an array of JSON texts that fit the type, null for missing ones, and why each of the others does not."""
     fields = fields_of(type)
     columns = fields or {"value": type}
     objects = texts
@@ -165,7 +162,10 @@ def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Re
     batch, _, refused, *_ = read_objects(pa.array(objects, pa.binary()), {}, columns)
     if batch is None:
         return pa.array([], arrow_type(type)), refused
-    return batch.to_struct_array() if fields else batch.column(0), refused
+    if not fields:
+        return batch.column(0), refused
+    is_missing = pa.array([text is None for row, text in enumerate(texts) if row not in refused])
+    return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema), mask=is_missing), refused
 
 
 def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:

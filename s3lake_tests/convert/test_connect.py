@@ -250,6 +250,16 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     assert to_document(converted.seen) == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
 
 
+@pytest.mark.parametrize("optional", [{}, {"optional": False}])
+def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, Any]) -> None:
+    by = Conversion("connect_json", "connect_json", "avro", "write", Envelope("record", ("key", "value"), "t"))
+    schema = struct(field("a", "int32", **optional), optional=True)
+    sent = message(schema, {"a": 1}), message(schema, None)
+    assert rows(by(batch(*sent, keys=list(sent)), {})) == [
+        (None, [{"key": {"a": 1}, "value": {"a": 1}}, {"key": None, "value": None}])
+    ]
+
+
 @pytest.mark.parametrize(("style", "is_refused"), [("flat", True), ("record", False)])
 def test_an_envelope_takes_the_name_of_a_records_schema(style: Any, is_refused: bool) -> None:
     by = Conversion("string", "connect_json", "avro", "write", Envelope(style, ("value",), "t"))

@@ -12,6 +12,8 @@ from s3lake.encode.buffers import ENCODED
 from s3lake.schema.types import Primitive, Struct
 from s3lake_tests.convert.records import batch
 
+_NULL_STRUCT = b'{"schema":{"type":"struct","optional":true,"fields":[{"field":"a","type":"int32"}]},"payload":null}'
+
 
 def conversion(
     keys: str | None = None,
@@ -48,6 +50,8 @@ def test_without_sidecars_there_is_only_data() -> None:
         ("parquet", "bytes", b"\xff", {"key": b"\xff"}),
         ("parquet", "json", b'{"a":1}', {"key": '{"a":1}'}),
         ("avro", "string", None, {"key": None}),
+        ("avro", "connect_json", _NULL_STRUCT, {"key": None}),
+        ("parquet", "connect_json", _NULL_STRUCT, {"key": None}),
     ],
 )
 def test_keys(format: str, key: str, given: bytes | None, written: object) -> None:
