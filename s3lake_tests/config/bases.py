@@ -1,12 +1,22 @@
-"""Configurations that load, one per dialect: tests change single settings of them."""
+"""Configurations that load, one per dialect: tests change single settings of them.
+
+Tables of changes are texts, one row a line. `a.key=1 + -other => flush.count: 1` says that with `a.key` set and `other`
+taken out the native setting is that, in YAML. `=> remark: text` says that a notice, or the reason of a setting without
+effect, contains the text.
+"""
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import pytest
+import yaml
+from pydantic import BaseModel, SecretStr
 
 from s3lake.config import load as configuration
 from s3lake.config.draft import SHARED, LoadedConfig
@@ -121,11 +131,50 @@ def values(loaded: LoadedConfig, *paths: str) -> dict[str, Any]:
     """Return what is at native paths: of the first sink, or of what holds for all."""
     found = {}
     for path in paths:
-        value: Any = loaded.config if path.partition(".")[0] in SHARED else loaded.config.sinks[0]
+        value: Any = loaded.config if path.partition(".")[0] in (*SHARED, "sinks") else loaded.config.sinks[0]
         for step in path.split("."):
-            value = getattr(value, step)
+            value = value[int(step)] if step.isdigit() else getattr(value, step)
         found[path] = value
     return found
+
+
+def rows(table: str) -> list[Any]:
+    """Return the two sides of each row as parameters; an indented line continues its row."""
+    found = []
+    for line in re.sub(r"\n +", " ", table.strip("\n")).splitlines():
+        left, _, right = line.partition("=>")
+        found.append(pytest.param(left.strip(), right.strip(), id=line[:100]))
+    return found
+
+
+def changes(text: str, **named: dict[str, str | None]) -> dict[str, str | None]:
+    """Return the changes on the left of a row; a word without `=` stands for the changes that have this name."""
+    found: dict[str, str | None] = {}
+    for change in filter(None, text.strip().split(" + ")):
+        key, equals, value = change.partition("=")
+        found |= {key: value} if equals else {key[1:]: None} if key.startswith("-") else named[key]
+    return found
+
+
+def check(loaded: LoadedConfig, expected: str) -> None:
+    """Assert what is on the right of a row."""
+    kind, _, text = expected.partition(": ")
+    if kind.endswith("remark"):
+        assert (text in remarks_text(loaded)) == (kind == "remark"), remarks_text(loaded)
+    else:
+        settings = yaml.safe_load(f"{{{expected}}}")
+        assert {path: _plain(value) for path, value in values(loaded, *settings).items()} == settings
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case BaseModel():
+            return {name: _plain(inner) for name, inner in value}
+        case tuple():
+            return [_plain(inner) for inner in value]
+    return value
 
 
 def remarks(loaded: LoadedConfig) -> list[Notice]:
@@ -141,6 +190,18 @@ def remarks_by_key(loaded: LoadedConfig) -> dict[str, str]:
 def remarks_text(loaded: LoadedConfig) -> str:
     """Return all remarks as they are printed, one a line."""
     return "\n".join(map(str, remarks(loaded)))
+
+
+def records(text: str) -> list[Record]:
+    """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
+    found = []
+    for part in text.split(";"):
+        fields = {"offset": 0, **(yaml.safe_load(f"{{{part}}}") or {})}
+        fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
+        fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
+        offsets = fields.pop("offset")
+        found += [Record(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
+    return found
 
 
 def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:

@@ -48,44 +48,25 @@ def test_i19_other_templates(settings: str, expected: str) -> None:
     assert made == [expected.replace("{0}", f"{0:020}").replace("{9}", f"{9:020}")]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ('output_format = "json_lines"', {"format.type": "json", "format.codec": "none", "envelope.style": "iggy"}),
-        (
-            'output_format = "json_array"',
-            {"format.type": "json_array", "format.framing.opening": "[", "format.framing.between": ","},
-        ),
-        (
-            'output_format = "raw"',
-            {"format.type": "bytes", "format.framing.between": "", "format.framing.closing": "", "envelope": None},
-        ),
-        ("", {"envelope.fields": ("metadata", "value"), "flush.count": None, "flush.size": 8 * 2**20}),
-        ("include_metadata = false", {"envelope.fields": ("value",)}),
-        ("include_metadata = false\ninclude_headers = true", {"envelope.fields": ("headers", "value")}),
-        ('max_file_size = "1 GiB"', {"flush.count": None, "flush.size": 2**30}),
-        (
-            'file_rotation = "messages"\nmax_messages_per_file = 5',
-            {"flush.count": 5, "flush.size": 80 * 10**9},
-        ),
-        (
-            'endpoint = "http://minio:9000"\naccess_key_id = "AKIA"\nsecret_access_key = "hush-hush"',
-            {
-                "s3.endpoint_url": "http://minio:9000",
-                "s3.path_style": True,
-                "s3.region": "us-east-1",
-                "s3.credentials.access_key_id": "AKIA",
-            },
-        ),
-        (
-            'max_attempts = 4\nretry_delay = "2s"',
-            {"s3.retries.max_attempts": 4, "s3.retries.backoff_ms": 2000},
-        ),
-        ('[s3lake.format]\ncodec = "gzip"', {"format.codec": "gzip"}),
-    ],
-)
-def test_keys_of_the_plugin_are_native_settings(settings: str, expected: dict[str, object]) -> None:
-    assert bases.values(plugin(settings), *expected) == expected
+SETTINGS = """
+output_format = "json_lines" => format.type: json, format.codec: none, envelope.style: iggy
+output_format = "json_array" => format.type: json_array, format.framing.opening: "[", format.framing.between: ","
+output_format = "raw" => format.type: bytes, format.framing.between: "", format.framing.closing: "", envelope: null
+=> envelope.fields: [metadata, value], flush.count: null, flush.size: 8388608
+include_metadata = false => envelope.fields: [value]
+include_metadata = false + include_headers = true => envelope.fields: [headers, value]
+max_file_size = "1 GiB" => flush.count: null, flush.size: 1073741824
+file_rotation = "messages" + max_messages_per_file = 5 => flush.count: 5, flush.size: 80000000000
+endpoint = "http://minio:9000" + access_key_id = "AKIA" + secret_access_key = "hush-hush" => s3.region: us-east-1,
+    s3.endpoint_url: "http://minio:9000", s3.path_style: true, s3.credentials.access_key_id: AKIA
+max_attempts = 4 + retry_delay = "2s" => s3.retries.max_attempts: 4, s3.retries.backoff_ms: 2000
+[s3lake.format] + codec = "gzip" => format.codec: gzip
+"""
+
+
+@pytest.mark.parametrize(("settings", "expected"), bases.rows(SETTINGS))
+def test_keys_of_the_plugin_are_native_settings(settings: str, expected: str) -> None:
+    bases.check(plugin(settings.replace(" + ", "\n")), expected)
 
 
 @pytest.mark.parametrize(("schema", "converter"), [("json", "json"), ("raw", "bytes"), ("text", "string")])
@@ -326,21 +307,17 @@ def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
     assert "iggy" not in bases.remarks_by_key(loaded)
 
 
-@pytest.mark.parametrize(
-    ("section", "expected"),
-    [
-        ("", {"source.address": "localhost:8090", "source.username": "iggy", "source.tls": False}),
-        ('username = "lake"\npassword = "x"\ntoken = "iggypat-1"\n', {"source.username": None}),
-        (
-            'tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" }\n',
-            {"source.tls": True, "source.ca_file": "ca.pem", "source.domain": "iggy"},
-        ),
-    ],
-)
-def test_keys_of_the_server_are_settings_of_the_source(
-    runtime: Path, section: str, expected: dict[str, object]
-) -> None:
-    assert bases.values(of_iggy(runtime, section), *expected) == expected
+SERVER = """
+=> source.address: "localhost:8090", source.username: iggy, source.tls: false
+username = "lake" + password = "x" + token = "iggypat-1" => source.username: null
+tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" } =>
+    source.tls: true, source.ca_file: ca.pem, source.domain: iggy
+"""
+
+
+@pytest.mark.parametrize(("section", "expected"), bases.rows(SERVER))
+def test_keys_of_the_server_are_settings_of_the_source(runtime: Path, section: str, expected: str) -> None:
+    bases.check(of_iggy(runtime, section.replace(" + ", "\n") + "\n"), expected)
 
 
 @pytest.mark.parametrize("line", ["tls = 5", "tls = false", 'tls = ""', "tls = []"])
