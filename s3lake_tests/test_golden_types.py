@@ -37,10 +37,10 @@ class Line:
         cell: what a table of files with columns gives back.
         text: what a line of JSON gives back.
         csv: the cell of CSV; None if CSV refuses the type.
-        avro: type and value.
-        proto: the field `c` without its number, and its value as Protobuf's JSON.
-        json: JSON Schema and value.
-        connect: schema of Connect's JSON and payload.
+        avro: the type; here and below a pair with the value, if that is not what a line of JSON gives back.
+        proto: the field `c` without its number; its value is Protobuf's JSON.
+        json: JSON Schema, or the name of its type.
+        connect: the schema of Connect's JSON, or the name of its type.
         read: what s3lake's own reader gives back, if that is not the cell: some of its readers know no such type.
     """
 
@@ -48,11 +48,17 @@ class Line:
     cell: Any
     text: Any
     csv: str | None
-    avro: tuple[Any, Any] | None = None
-    proto: tuple[str, Any] | None = None
-    json: tuple[Any, Any] | None = None
-    connect: tuple[Any, Any] | None = None
+    avro: Any = None
+    proto: Any = None
+    json: Any = None
+    connect: Any = None
     read: Any = None
+
+    def in_language(self, language: str) -> tuple[Any, Any]:
+        """Return the type and the value in a language."""
+        given = getattr(self, language)
+        kind, value = given if isinstance(given, tuple) else (given, self.text)
+        return {"type": kind} if isinstance(kind, str) and language in ("json", "connect") else kind, value
 
 
 def logical(name: str, connect: str, **more: Any) -> dict[str, Any]:
@@ -66,183 +72,128 @@ def of_connect(kind: str, name: str | None = None, **more: Any) -> dict[str, Any
 UTC = datetime.timezone.utc
 LOGICAL = "org.apache.kafka.connect.data."
 DAY, AT = datetime.date(2026, 11, 20), datetime.datetime(2026, 11, 20, 8, 15, 0, 123000, UTC)
-DAYS, MS = 20777, 1795162500123
+DAYS, MS, MOST = 20777, 1795162500123, 2**63 - 1
 ID = "3f0b8a52-8f1c-4c2e-9d43-0c5d1a2b3c4d"
 INNER = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "long"}]}
 OBJECT = {"type": "object", "properties": {"x": {"type": "integer"}}}
 STRUCT = of_connect("struct", fields=[{"field": "x", "type": "int64"}])
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
 LINES = [
-    Line(
-        "bool",
-        *(True, True, "true"),
-        avro=("boolean", True),
-        proto=("bool", True),
-        json=({"type": "boolean"}, True),
-        connect=(of_connect("boolean"), True),
-    ),
-    Line(
-        "int32",
-        *(-7, -7, "-7"),
-        avro=("int", -7),
-        proto=("sint32", -7),
-        json=({"type": "integer", "connect.type": "int32"}, -7),
-        connect=(of_connect("int32"), -7),
-    ),
-    Line(
-        "int64",
-        *(2**63 - 1, 2**63 - 1, f"{2**63 - 1}"),
-        avro=("long", 2**63 - 1),
-        proto=("int64", 2**63 - 1),
-        json=({"type": "integer"}, 2**63 - 1),
-        connect=(of_connect("int64"), 2**63 - 1),
-    ),
-    Line(
-        "float",
-        *(0.5, 0.5, "0.5"),
-        avro=("float", 0.5),
-        proto=("float", 0.5),
-        json=({"type": "number", "connect.type": "float32"}, 0.5),
-        connect=(of_connect("float"), 0.5),
-    ),
-    Line(
-        "double",
-        *(0.1, 0.1, "0.1"),
-        avro=("double", 0.1),
-        proto=("double", 0.1),
-        json=({"type": "number"}, 0.1),
-        connect=(of_connect("double"), 0.1),
-    ),
-    Line(
-        "string",
-        *("é\n", "é\n", '"é\n"'),
-        avro=("string", "é\n"),
-        proto=("string", "é\n"),
-        json=({"type": "string"}, "é\n"),
-        connect=(of_connect("string"), "é\n"),
-    ),
+    Line("bool", True, True, "true", avro="boolean", proto="bool", json="boolean", connect="boolean"),
+    Line("int32", -7, -7, "-7", "int", "sint32", {"type": "integer", "connect.type": "int32"}, "int32"),
+    Line("int64", MOST, MOST, f"{MOST}", avro="long", proto="int64", json="integer", connect="int64"),
+    Line("float", 0.5, 0.5, "0.5", "float", "float", {"type": "number", "connect.type": "float32"}, "float"),
+    Line("double", 0.1, 0.1, "0.1", avro="double", proto="double", json="number", connect="double"),
+    Line("string", "é\n", "é\n", '"é\n"', avro="string", proto="string", json="string", connect="string"),
     Line(
         "binary",
         *(b"\0\xff", "AP8=", '"AP8="'),
         avro=("bytes", b"\0\xff"),
-        proto=("bytes", "AP8="),
-        json=({"type": "string", "connect.type": "bytes"}, "AP8="),
-        connect=(of_connect("bytes"), "AP8="),
+        proto="bytes",
+        json={"type": "string", "connect.type": "bytes"},
+        connect="bytes",
     ),
     Line(
         "string",
         *("RED", "RED", '"RED"'),
-        avro=({"type": "enum", "name": "E", "symbols": ["NONE", "RED"]}, "RED"),
-        proto=("Colour", "RED"),
-        json=({"enum": ["NONE", "RED"]}, "RED"),
+        avro={"type": "enum", "name": "E", "symbols": ["NONE", "RED"]},
+        proto="Colour",
+        json={"enum": ["NONE", "RED"]},
     ),
     Line(
         "date",
         *(DAY, DAYS, "2026-11-20"),
-        avro=({"type": "int", "logicalType": "date"}, DAYS),
-        json=(logical("Date", "int32", type="integer"), DAYS),
-        connect=(of_connect("int32", "Date"), DAYS),
+        avro={"type": "int", "logicalType": "date"},
+        json=logical("Date", "int32", type="integer"),
+        connect=of_connect("int32", "Date"),
     ),
     Line(
         "time",
         *(datetime.time(8, 15), 29_700_000, "08:15:00.000"),
-        avro=({"type": "int", "logicalType": "time-millis"}, 29_700_000),
-        json=(logical("Time", "int32", type="integer"), 29_700_000),
-        connect=(of_connect("int32", "Time"), 29_700_000),
+        avro={"type": "int", "logicalType": "time-millis"},
+        json=logical("Time", "int32", type="integer"),
+        connect=of_connect("int32", "Time"),
         read="08:15:00.000",
     ),
     Line(
         "timestamp",
         *(AT, MS, "2026-11-20T08:15:00.123Z"),
-        avro=({"type": "long", "logicalType": "timestamp-millis"}, MS),
+        avro={"type": "long", "logicalType": "timestamp-millis"},
         proto=("google.protobuf.Timestamp", "2026-11-20T08:15:00.123Z"),
-        json=(logical("Timestamp", "int64", type="integer"), MS),
-        connect=(of_connect("int64", "Timestamp"), MS),
+        json=logical("Timestamp", "int64", type="integer"),
+        connect=of_connect("int64", "Timestamp"),
     ),
     Line(
         "decimal(38,2)",
         *(Decimal("-12.34"), -12.34, "-12.34"),
         avro=(DECIMAL, Decimal("-12.34")),
-        json=(logical("Decimal", "bytes", type="number", **{"connect.parameters": {"scale": "2"}}), -12.34),
+        json=logical("Decimal", "bytes", type="number", **{"connect.parameters": {"scale": "2"}}),
         connect=(of_connect("bytes", "Decimal", parameters={"scale": "2"}), "+y4="),
     ),
-    Line("uuid", UUID(ID).bytes, ID, ID, avro=({"type": "string", "logicalType": "uuid"}, ID), read=ID),
+    Line("uuid", UUID(ID).bytes, ID, ID, avro={"type": "string", "logicalType": "uuid"}, read=ID),
     Line(
         "list<string>",
         *(["a", "b"], ["a", "b"], None),
-        avro=({"type": "array", "items": "string"}, ["a", "b"]),
-        proto=("repeated string", ["a", "b"]),
-        json=({"type": "array", "items": {"type": "string"}}, ["a", "b"]),
-        connect=(of_connect("array", items=of_connect("string")), ["a", "b"]),
+        avro={"type": "array", "items": "string"},
+        proto="repeated string",
+        json={"type": "array", "items": {"type": "string"}},
+        connect=of_connect("array", items=of_connect("string")),
     ),
     Line(
         "map<string, int64>",
         *([("k-1", 1)], {"k-1": 1}, None),
-        avro=({"type": "map", "values": "long"}, {"k-1": 1}),
-        proto=("map<string, int64>", {"k-1": 1}),
-        json=({"type": "object", "additionalProperties": {"type": "integer"}}, {"k-1": 1}),
-        connect=(of_connect("map", keys=of_connect("string"), values=of_connect("int64")), {"k-1": 1}),
+        avro={"type": "map", "values": "long"},
+        proto="map<string, int64>",
+        json={"type": "object", "additionalProperties": {"type": "integer"}},
+        connect=of_connect("map", keys=of_connect("string"), values=of_connect("int64")),
     ),
-    Line(
-        "struct<x: int64>",
-        *({"x": 1}, {"x": 1}, None),
-        avro=(INNER, {"x": 1}),
-        proto=("Inner", {"x": 1}),
-        json=(OBJECT, {"x": 1}),
-        connect=(STRUCT, {"x": 1}),
-    ),
+    Line("struct<x: int64>", {"x": 1}, {"x": 1}, None, avro=INNER, proto="Inner", json=OBJECT, connect=STRUCT),
     Line(
         "list<struct<x: int64>>",
         *([{"x": 1}, {"x": 2}], [{"x": 1}, {"x": 2}], None),
-        avro=({"type": "array", "items": INNER}, [{"x": 1}, {"x": 2}]),
-        proto=("repeated Inner", [{"x": 1}, {"x": 2}]),
-        json=({"type": "array", "items": OBJECT}, [{"x": 1}, {"x": 2}]),
-        connect=(of_connect("array", items=STRUCT), [{"x": 1}, {"x": 2}]),
+        avro={"type": "array", "items": INNER},
+        proto="repeated Inner",
+        json={"type": "array", "items": OBJECT},
+        connect=of_connect("array", items=STRUCT),
     ),
     Line(
         "int64",
         *(5, 5, "5"),
-        avro=(["null", "long"], 5),
-        proto=("google.protobuf.Int64Value", 5),
-        json=({"oneOf": [{"type": "null"}, {"type": "integer"}]}, 5),
-        connect=(of_connect("int64", optional=True), 5),
+        avro=["null", "long"],
+        proto="google.protobuf.Int64Value",
+        json={"oneOf": [{"type": "null"}, {"type": "integer"}]},
+        connect=of_connect("int64", optional=True),
     ),
     # What one language alone has
-    Line("string", "a", "a", '"a"', avro=({"type": "string"}, "a")),
-    Line("string", "a", "a", '"a"', avro=(["string"], "a")),
-    Line("int32", 1, 1, "1", avro=(["int", "null"], 1)),
+    Line("string", "a", "a", '"a"', avro={"type": "string"}),
+    Line("string", "a", "a", '"a"', avro=["string"]),
+    Line("int32", 1, 1, "1", avro=["int", "null"]),
     Line("binary", b"\0\1", "AAE=", '"AAE="', avro=({"type": "fixed", "name": "F", "size": 2}, b"\0\1")),
-    Line(
-        "timestamp",
-        *(AT, MS, "2026-11-20T08:15:00.123Z"),
-        avro=({"type": "long", "logicalType": "local-timestamp-millis"}, MS),
-    ),
-    Line(
-        "int64", 1_000_001, 1_000_001, "1000001", avro=({"type": "long", "logicalType": "timestamp-micros"}, 1_000_001)
-    ),
-    Line("int64", 1_001, 1_001, "1001", avro=({"type": "long", "logicalType": "time-micros"}, 1_001)),
+    Line("timestamp", AT, MS, "2026-11-20T08:15:00.123Z", {"type": "long", "logicalType": "local-timestamp-millis"}),
+    Line("int64", 1_000_001, 1_000_001, "1000001", avro={"type": "long", "logicalType": "timestamp-micros"}),
+    Line("int64", 1_001, 1_001, "1001", avro={"type": "long", "logicalType": "time-micros"}),
     Line(
         "decimal(9,0)",
         *(Decimal(7), 7, "7"),
         avro=({"type": "fixed", "name": "D", "size": 4, "logicalType": "decimal", "precision": 9}, Decimal(7)),
     ),
-    Line("string", "a", "a", '"a"', avro=({"type": "string", "logicalType": "date"}, "a")),  # not one by Avro's rules
-    Line("int64", 2**32 - 1, 2**32 - 1, f"{2**32 - 1}", proto=("uint32", 2**32 - 1)),
+    Line("string", "a", "a", '"a"', avro={"type": "string", "logicalType": "date"}),  # not one by Avro's rules
+    Line("int64", 2**32 - 1, 2**32 - 1, f"{2**32 - 1}", proto="uint32"),
     Line("string", '{"a": 1.0}', '{"a": 1.0}', '"{""a"": 1.0}"', proto=("google.protobuf.Struct", {"a": 1})),
-    Line("string", '{"a":1.0}', {"a": 1.0}, '"{""a"":1.0}"', json=({}, {"a": 1.0})),
-    Line("int32", -128, -128, "-128", connect=(of_connect("int8"), -128)),
-    Line("int32", 32767, 32767, "32767", connect=(of_connect("int16"), 32767)),
-    Line("double", 1.0, 1, "1", connect=(of_connect("double"), 1)),
-    Line("int64", 1_500, 1_500, "1500", connect=({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 1_500)),
+    Line("string", '{"a":1.0}', {"a": 1.0}, '"{""a"":1.0}"', json={}),
+    Line("int32", -128, -128, "-128", connect="int8"),
+    Line("int32", 32767, 32767, "32767", connect="int16"),
+    Line("double", 1.0, 1, "1", connect="double"),
+    Line("int64", 1_500, 1_500, "1500", connect={"type": "int64", "name": "io.debezium.time.MicroTimestamp"}),
     Line(
         "list<struct<key: int32, value: string>>",
         *([{"key": 1, "value": "x"}], [[1, "x"]], None),
-        connect=(of_connect("map", keys=of_connect("int32"), values=of_connect("string")), [[1, "x"]]),
+        connect=of_connect("map", keys=of_connect("int32"), values=of_connect("string")),
     ),
     Line("string", "x", "x", '"x"', connect=(of_connect("string", default="x"), None)),
     Line("int32", 7, 7, "7", connect=(of_connect("int32", optional=True, default=7), None)),
 ]
-_FIELDS = [line.proto[0] if line.proto else "bool" for line in LINES]
+_FIELDS = [line.in_language("proto")[0] or "bool" for line in LINES]
 PROTO = "\n".join(
     [
         'syntax = "proto3";',
@@ -333,20 +284,20 @@ def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(cata
 
 
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:
-    if language == "proto" and line.proto:
+    type, value = line.in_language(language)
+    if language == "proto":
         descriptor = protoc.compile_message(PROTO, {}, (number,))
-        message = json_format.ParseDict({"c": line.proto[1]}, message_factory.GetMessageClass(descriptor)())
+        message = json_format.ParseDict({"c": value}, message_factory.GetMessageClass(descriptor)())
         path = b"\0" if number == 0 else bytes([2, 2 * number])
         return framed(registry.add(PROTO, "PROTOBUF"), path + message.SerializeToString())
-    if language == "json" and line.json:
-        schema = {"type": "object", "properties": {"c": line.json[0]}}
-        return framed(registry.add(schema, "JSON"), json.dumps({"c": line.json[1]}).encode())
-    if language == "connect" and line.connect:
-        schema = of_connect("struct", fields=[{**line.connect[0], "field": "c"}])
-        return json.dumps({"schema": schema, "payload": {"c": line.connect[1]}}).encode()
-    assert line.avro
-    schema = record(("c", line.avro[0]))
-    return framed(registry.add(schema), datum(schema, {"c": line.avro[1]}))
+    if language == "json":
+        schema = {"type": "object", "properties": {"c": type}}
+        return framed(registry.add(schema, "JSON"), json.dumps({"c": value}).encode())
+    if language == "connect":
+        schema = of_connect("struct", fields=[{**type, "field": "c"}])
+        return json.dumps({"schema": schema, "payload": {"c": value}}).encode()
+    schema = record(("c", type))
+    return framed(registry.add(schema), datum(schema, {"c": value}))
 
 
 def _through_iceberg(catalog: Any, path: Path, body: bytes, name: str) -> list[Any]:
