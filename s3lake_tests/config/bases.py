@@ -1,21 +1,18 @@
 """Configurations that load, one per dialect: tests change single settings of them.
 
-Tables of changes are texts, one row a line. `a.key=1 + -other => flush.count: 1` says that with `a.key` set and `other`
+In tables of changes (`kit/tables.py`) `a.key=1 + -other => flush.count: 1` says that with `a.key` set and `other`
 taken out the native setting is that, in YAML. `=> remark: text` says that a notice, or the reason of a setting without
 effect, contains the text.
 """
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
-import yaml
 from pydantic import BaseModel, SecretStr
 
 from s3lake.config import load as configuration
@@ -23,6 +20,7 @@ from s3lake.config.draft import SHARED, LoadedConfig
 from s3lake.config.report import Notice
 from s3lake.config.variables import SecretsManager
 from s3lake.land import binding
+from s3lake_tests.kit.tables import read_yaml
 from s3lake_tests.layout.files import Record, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
@@ -138,15 +136,6 @@ def values(loaded: LoadedConfig, *paths: str) -> dict[str, Any]:
     return found
 
 
-def rows(table: str) -> list[Any]:
-    """Return the two sides of each row as parameters; an indented line continues its row."""
-    found = []
-    for line in re.sub(r"\n +", " ", table.strip("\n")).splitlines():
-        left, _, right = line.partition("=>")
-        found.append(pytest.param(left.strip(), right.strip(), id=line[:100]))
-    return found
-
-
 def changes(text: str, **named: dict[str, str | None]) -> dict[str, str | None]:
     """Return the changes on the left of a row; a word without `=` stands for the changes that have this name."""
     found: dict[str, str | None] = {}
@@ -162,7 +151,7 @@ def check(loaded: LoadedConfig, expected: str) -> None:
     if kind.endswith("remark"):
         assert (text in remarks_text(loaded)) == (kind == "remark"), remarks_text(loaded)
     else:
-        settings = yaml.safe_load(f"{{{expected}}}")
+        settings = read_yaml(expected)
         assert {path: _plain(value) for path, value in values(loaded, *settings).items()} == settings
 
 
@@ -196,7 +185,7 @@ def records(text: str) -> list[Record]:
     """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
     found = []
     for part in text.split(";"):
-        fields = {"offset": 0, **(yaml.safe_load(f"{{{part}}}") or {})}
+        fields = {"offset": 0, **read_yaml(part)}
         fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
         fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
         offsets = fields.pop("offset")

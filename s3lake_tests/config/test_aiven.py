@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.config.draft import Draft, LoadedConfig
 from s3lake_tests.config import bases
+from s3lake_tests.kit.tables import rows
 from s3lake_tests.layout.files import ms
 
 
@@ -43,7 +44,7 @@ format.output.type=json + file.compression.type=snappy | => demo-0-0.snappy
 """
 
 
-@pytest.mark.parametrize(("given", "expected"), bases.rows(KEYS))
+@pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
     found = bases.keys_of(load(settings), *bases.records(records), wallclock_ms=ms(2024, 1, 14, 23, 30))
@@ -90,7 +91,7 @@ aws.s3.backoff.max.retries=7 + aws.s3.backoff.delay.ms=9 => s3.retries.max_attem
 """
 
 
-@pytest.mark.parametrize(("changes", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_keys_are_native_settings(changes: str, expected: str) -> None:
     bases.check(load(changes), expected)
 

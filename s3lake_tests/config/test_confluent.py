@@ -5,6 +5,7 @@ import pytest
 from s3lake.config.draft import LoadedConfig
 from s3lake.land import binding
 from s3lake_tests.config import bases
+from s3lake_tests.kit.tables import rows
 from s3lake_tests.layout.files import Record
 
 FORMAT = "io.confluent.connect.s3.format."
@@ -80,7 +81,7 @@ format.class=ByteArrayFormat + format.bytearray.extension=.raw | => topics/demo/
 """
 
 
-@pytest.mark.parametrize(("given", "expected"), bases.rows(KEYS))
+@pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
     found = bases.keys_of(load(settings), *bases.records(records), wallclock_ms=3_599_000)
@@ -156,7 +157,7 @@ format.class=ParquetFormat + schema.compatibility=FULL => remark: schema.compati
 """
 
 
-@pytest.mark.parametrize(("changes", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_keys_are_native_settings(changes: str, expected: str) -> None:
     bases.check(load(changes), expected)
 

@@ -9,6 +9,7 @@ from s3lake.config.draft import Connector, LoadedConfig
 from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
+from s3lake_tests.kit.tables import rows
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
 NAMED: dict[str, dict[str, str | None]] = {
@@ -123,7 +124,7 @@ s3lake.s3.credentials.access_key_id=AKIA + s3lake.s3.credentials.secret_access_k
 """
 
 
-@pytest.mark.parametrize(("changes", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_keys_are_native_settings(changes: str, expected: str) -> None:
     loaded = load(changes)
     bases.check(loaded, expected)

@@ -6,6 +6,7 @@ from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake.store.connection import S3Connection
 from s3lake_tests.config import bases
+from s3lake_tests.kit.tables import rows
 
 NAMED = {"WITHOUT_KEYS": dict.fromkeys(["aws.access.key.id", "aws.secret.access.key"])}
 AIVENS = "aws.credentials.provider"
@@ -74,7 +75,7 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize(("changes", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_keys_are_native_settings_of_s3(changes: str, expected: str) -> None:
     loaded = load(changes)
     bases.check(loaded, expected)

@@ -12,6 +12,7 @@ from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
 from s3lake_tests.config.documents import IGGY as README
 from s3lake_tests.kit.http import Response, as_json, serve_script
+from s3lake_tests.kit.tables import rows
 from s3lake_tests.layout.files import Record
 
 
@@ -64,7 +65,7 @@ max_attempts = 4 + retry_delay = "2s" => s3.retries.max_attempts: 4, s3.retries.
 """
 
 
-@pytest.mark.parametrize(("settings", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("settings", "expected"), rows(SETTINGS))
 def test_keys_of_the_plugin_are_native_settings(settings: str, expected: str) -> None:
     bases.check(plugin(settings.replace(" + ", "\n")), expected)
 
@@ -315,7 +316,7 @@ tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" } =>
 """
 
 
-@pytest.mark.parametrize(("section", "expected"), bases.rows(SERVER))
+@pytest.mark.parametrize(("section", "expected"), rows(SERVER))
 def test_keys_of_the_server_are_settings_of_the_source(runtime: Path, section: str, expected: str) -> None:
     bases.check(of_iggy(runtime, section.replace(" + ", "\n") + "\n"), expected)
 

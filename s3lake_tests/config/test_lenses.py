@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases
+from s3lake_tests.kit.tables import rows
 
 NAMED: dict[str, dict[str, str | None]] = {
     "JSON_KEY": {
@@ -62,7 +63,7 @@ JSON_KEY + .kcql=INSERT INTO lake SELECT * FROM demo PARTITIONBY _key.region, _k
 """
 
 
-@pytest.mark.parametrize(("given", "expected"), bases.rows(KEYS))
+@pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, record = given.partition("|")
     assert bases.keys_of(load(settings), *bases.records(f"offset: 2, partition: 1, {record}")) == [expected]
@@ -147,7 +148,7 @@ kcql=PARTITIONBY a PROPERTIES('store.envelope'='true', 'store.envelope.fields.ke
 """
 
 
-@pytest.mark.parametrize(("changes", "expected"), bases.rows(SETTINGS))
+@pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_properties_and_keys_are_native_settings(changes: str, expected: str) -> None:
     bases.check(load(changes), expected)
 

@@ -118,29 +118,29 @@ def test_a_rule_travels_to_the_workers() -> None:
 # Marks, sidecars, tombstones, dead letters
 
 MARK = "~1f2e3d4c5b6a"
+NO_EXTENSION = {"extension": ""}
 
 
 @pytest.mark.parametrize(
-    ("text", "extension", "expected"),
+    ("keys", "expected"),
     [
-        ("{partition}-{offset}", None, f"1-0{MARK}.json"),
-        ("{partition}-{offset}", "", f"1-0{MARK}"),
-        ("{partition}-{offset}{extension}.bak", None, f"1-0{MARK}.json.bak"),
-        ("{partition}-{offset}.gz", "", f"1-0{MARK}.gz"),
-        ("{partition}-{offset}.csv.gz", "", f"1-0.csv{MARK}.gz"),
-        ("{partition}-{offset}.gz", None, f"1-0.gz{MARK}.json"),
-        ("v1.0/{partition}-{offset}", "", f"v1.0/1-0{MARK}"),
-        ("{partition}.{offset}", "", f"1.0{MARK}"),
+        (template("{partition}-{offset}", renamed=MARK), f"1-0{MARK}.json"),
+        (template("{partition}-{offset}{extension}.bak", renamed=MARK), f"1-0{MARK}.json.bak"),
+        (template("{partition}-{offset}.gz", renamed=MARK), f"1-0.gz{MARK}.json"),
+        (template("{partition}-{offset}", renamed=MARK, layout=NO_EXTENSION), f"1-0{MARK}"),
+        (template("{partition}-{offset}.gz", renamed=MARK, layout=NO_EXTENSION), f"1-0{MARK}.gz"),
+        (template("{partition}-{offset}.csv.gz", renamed=MARK, layout=NO_EXTENSION), f"1-0.csv{MARK}.gz"),
+        (template("v1.0/{partition}-{offset}", renamed=MARK, layout=NO_EXTENSION), f"v1.0/1-0{MARK}"),
+        (template("{partition}.{offset}", renamed=MARK, layout=NO_EXTENSION), f"1.0{MARK}"),
+        (rule(renamed=MARK), f"{ROOT}/myTopic/1/000000000000{MARK}.json"),
+        (
+            rule("a", renamed=MARK, layout={"suffix": "-s"}),
+            f"{ROOT}/myTopic/a=1/myTopic(1_000000000000)-s{MARK}.json",
+        ),
     ],
 )
-def test_a_replacing_commit_marks_the_end_of_the_file_name(text: str, extension: str | None, expected: str) -> None:
-    assert key(template(text, renamed=MARK, layout={"extension": extension})) == expected
-
-
-def test_lenses_names_are_marked_after_the_suffix() -> None:
-    assert key(rule(renamed=MARK)) == f"{ROOT}/myTopic/1/000000000000{MARK}.json"
-    keys = rule("a", renamed=MARK, layout={"suffix": "-s"})
-    assert key(keys, value=b'{"a":1}') == f"{ROOT}/myTopic/a=1/myTopic(1_000000000000)-s{MARK}.json"
+def test_a_replacing_commit_marks_the_end_of_the_file_name(keys: KeyLayout, expected: str) -> None:
+    assert key(keys, value=b'{"a":1}') == expected
 
 
 @pytest.mark.parametrize(
@@ -154,30 +154,18 @@ def test_a_sidecar_has_the_stem_of_its_file(renamed: str, expected: str) -> None
     assert keys.key(group, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
 
 
-def test_records_without_a_value_may_have_keys_of_their_own() -> None:
-    keys = template(
-        "t/{field:a}/{partition}+{offset}",
-        nulls="write",
-        sidecars={"keys": "json"},
-        layout={"tombstones": "t/tombstone/{key}/{partition}+{offset}"},
-    )
+@pytest.mark.parametrize(("by", "is_fixed"), [("{key}", False), ("all", True)])
+def test_records_without_a_value_may_have_keys_of_their_own(by: str, is_fixed: bool) -> None:
+    layout = {"tombstones": f"t/tombstone/{by}/{{partition}}+{{offset}}"}
+    keys = template("t/{field:a}/{partition}+{offset}", nulls="write", sidecars={"keys": "json"}, layout=layout)
     assert keys.has_tombstones
-    assert (keys.needs("value"), keys.needs("key")) == (True, True)
-    (group,) = keys.groups(1, RecordColumns(keys=[b"k"]), 1, tombstones=True)
-    assert isinstance(group, str)
-    assert keys.key(group, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
+    assert (keys.needs("value"), keys.needs("key")) == (True, not is_fixed)
+    one, other = keys.groups(1, RecordColumns(keys=[b"k", b"l"]), 2, tombstones=True)
+    assert isinstance(one, str)
+    assert (one == other) == is_fixed
+    step = "all" if is_fixed else "k"
+    assert keys.key(one, Span(2, 2, 0, 0, 1), ".keys.json") == f"t/tombstone/{step}/1+2.keys.json"
     assert not rule().has_tombstones
-
-
-def test_tombstones_may_be_the_same_for_every_record() -> None:
-    keys = template(
-        "t/{partition}+{offset}",
-        nulls="write",
-        sidecars={"keys": "json"},
-        layout={"tombstones": "t/tombstone/{partition}+{offset}"},
-    )
-    one, other = keys.groups(1, RecordColumns(), 2, tombstones=True)
-    assert one == other != keys.fixed_group(1)
 
 
 def test_dead_letters_have_a_place_of_their_own() -> None:
@@ -208,55 +196,35 @@ def test_values_are_kept_as_they_are(value: str, expected: str) -> None:
     assert directory(rule("a"), value=data.encode()) == f"{ROOT}/myTopic/{expected}"
 
 
-@pytest.mark.parametrize("value", ["..", ".", "../../x", "a/../b", "a/.", "./a"])
-def test_a_path_step_is_refused(value: str) -> None:
-    for include_keys in (True, False):
-        keys = rule("_key", layout={"include_keys": include_keys})
-        assert "holds a path step" in refusal(keys, key=value.encode())
+FLAT = rule("_key", layout={"include_keys": False})
+STEP, CONTROL, EMPTY = "holds a path step", "holds a control character", "would hold an empty step"
 
 
 @pytest.mark.parametrize(
-    ("keys", "value"),
+    ("keys", "value", "why"),
     [
-        (template("{topic}/.{key}/{offset}"), b""),
-        (template("{topic}/{key}./{offset}"), b"a/"),
-        (template("{topic}/_dead{key}/{offset}"), b"_letters"),
+        *(
+            (keys, value, STEP)
+            for keys in (rule("_key"), FLAT)
+            for value in (b"..", b".", b"../../x", b"a/../b", b"a/.", b"./a")
+        ),
+        (template("{topic}/.{key}/{offset}"), b"", "has another meaning"),
+        (template("{topic}/{key}./{offset}"), b"a/", "has another meaning"),
+        (template("{topic}/_dead{key}/{offset}"), b"_letters", "has another meaning"),
+        *((rule("_key"), value, CONTROL) for value in (b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t")),
+        *((rule("_key"), char.encode(), CONTROL) for char in ("\ufffe", "\uffff")),
+        # Clients leave empty steps out.
+        *((FLAT, value, EMPTY) for value in (b"", b"/etc", b"a/")),
+        *((rule("_key"), value, EMPTY) for value in (b"a//b", b"a/")),
+        (template("{key}/{offset}"), b"", EMPTY),
+        (template("{key}-{offset}"), b"/a", EMPTY),
+        (template("/{key}-{offset}"), b"/a", EMPTY),
+        (template("{offset}/{key}", layout=NO_EXTENSION), b"", EMPTY),
+        (template("{key}", layout=NO_EXTENSION), b"", "its object key would be empty"),
     ],
 )
-def test_a_path_step_made_of_several_pieces_is_refused(keys: KeyLayout, value: bytes) -> None:
-    assert "has another meaning" in refusal(keys, key=value)
-
-
-@pytest.mark.parametrize("value", [b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t", "\ufffe".encode(), "\uffff".encode()])
-def test_a_control_character_is_refused(value: bytes) -> None:
-    assert "holds a control character" in refusal(rule("_key"), key=value)
-
-
-def test_a_percent_sign_is_text() -> None:
-    assert key(template("100%/{key}%s/{offset}%", layout={"extension": ""}), key=b"%d") == "100%/%d%s/0%"
-
-
-@pytest.mark.parametrize(
-    ("keys", "value"),
-    [
-        (rule("_key", layout={"include_keys": False}), b""),
-        (rule("_key", layout={"include_keys": False}), b"/etc"),
-        (rule("_key", layout={"include_keys": False}), b"a/"),
-        (rule("_key"), b"a//b"),
-        (rule("_key"), b"a/"),
-        (template("{key}/{offset}"), b""),
-        (template("{key}-{offset}"), b"/a"),
-        (template("/{key}-{offset}"), b"/a"),
-        (template("{offset}/{key}", layout={"extension": ""}), b""),
-    ],
-)
-def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyLayout, value: bytes) -> None:
-    assert "would hold an empty step" in refusal(keys, key=value)
-
-
-def test_a_key_of_nothing_is_refused() -> None:
-    keys = template("{key}", layout={"extension": ""}, exactly_once=False)
-    assert refusal(keys, key=b"") == "its object key would be empty"
+def test_a_value_that_makes_no_key_is_refused(keys: KeyLayout, value: bytes, why: str) -> None:
+    assert why in refusal(keys, key=value)
 
 
 @pytest.mark.parametrize(
@@ -296,11 +264,6 @@ sinks:
     keys = binding.key_rule(config.sink("a").after_transforms, "t")
     assert "index" in refusal(keys, key=value)
     assert key(keys, key=b"elsewhere/x") == "raw/elsewhere/x/1/0.json"
-
-
-def test_a_prefix_of_the_sink_s_own_may_begin_like_an_index() -> None:
-    keys = template("{key}/{offset}", prefix="raw/.indexes-of-books")
-    assert key(keys, key=b"x") == "raw/.indexes-of-books/x/0.json"
 
 
 @pytest.mark.parametrize("topic", [".indexes", "_dead_letters", ".probe"])
@@ -348,19 +311,28 @@ def test_a_record_without_a_place(keys: KeyLayout, record: dict[str, Any], why: 
     assert why in refusal(keys, **record)
 
 
-def test_the_last_of_several_headers_counts() -> None:
-    headers = (("region", b"eu"), ("other", b"x"), ("region", b"us"))
-    assert directory(rule("_header.region"), headers=headers) == f"{ROOT}/myTopic/region=us"
-
-
-def test_a_field_of_a_header() -> None:
-    headers = (("trace", b'{"tenant":"acme"}'),)
-    assert directory(rule("_header.trace.tenant"), headers=headers) == f"{ROOT}/myTopic/trace.tenant=acme"
-    assert directory(rule("_header.trace.user"), headers=headers) == f"{ROOT}/myTopic/trace.user=[missing]"
-
-
-def test_a_header_of_a_template_may_have_dots_in_its_name() -> None:
-    assert key(template("{header:ce.type}/{offset}"), headers=(("ce.type", b"order"),)) == "order/0.json"
+@pytest.mark.parametrize(
+    ("keys", "record", "expected"),
+    [
+        (template("100%/{key}%s/{offset}%", layout=NO_EXTENSION), {"key": b"%d"}, "100%/%d%s/0%"),
+        # The sink's own prefix may begin like an index.
+        (template("{key}/{offset}", prefix="raw/.indexes-of-books"), {"key": b"x"}, "raw/.indexes-of-books/x/0.json"),
+        (template("{header:ce.type}/{offset}"), {"headers": (("ce.type", b"order"),)}, "order/0.json"),
+        # The last of several headers counts.
+        (
+            template("{header:region}/{offset}"),
+            {"headers": (("region", b"eu"), ("other", b"x"), ("region", b"us"))},
+            "us/0.json",
+        ),
+        (
+            rule("_header.trace.tenant", "_header.trace.user"),
+            {"headers": (("trace", b'{"tenant":"acme"}'),)},
+            f"{ROOT}/myTopic/trace.tenant=acme/trace.user=[missing]/myTopic(1_000000000000).json",
+        ),
+    ],
+)
+def test_a_record_has_its_key(keys: KeyLayout, record: dict[str, Any], expected: str) -> None:
+    assert key(keys, **record) == expected
 
 
 # Length

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from s3lake.sink import S3, Config, Format, Kafka, Sink
 from s3lake.sink.errors import Threshold
 from s3lake_tests.kit.sinks import make_config, make_sink
+from s3lake_tests.kit.tables import read_each, read_settings, rows
 
 
 def sink(**changes: Any) -> Sink:
@@ -142,145 +143,86 @@ def test_a_whole_key_names_directories_with_any_converter() -> None:
 
 # What is refused
 
-SQLITE = {"type": "sql", "uri": "sqlite:////data/catalog.db"}
+TABLE = 'format.type: parquet, table.name: lake.t, table.catalog: {type: sql, uri: "sqlite:////data/catalog.db"}'
+LETTERS = "errors.tolerance: all, errors.dead_letter_topic.name: dead"
+REFUSED = rf"""
+flush.size => each flush.size: [5XB, "-1", 1.5GB, "", "0", 0, -1, true, 81GB]
+flush.interval => each flush.interval: [1 hour, -1s, "", -1, true, .inf, .nan]
+batch_records => each batch_records: [0, true]
+hours_per_run => hours_per_run: 0
+memory_budget => memory_budget: 63MB
+close_grace => close_grace: -1
+name => each name: ["", two words, dotted.name, ümlaut, {"x" * 101}]
+a bucket has 3 to 63 =>
+    each bucket: ["", ab, Upper, under_score, dot..dot, -lake, lake-, {"x" * 64}, "s3://lake"]
+a topic has letters, digits =>
+    each topics: [[a, ""], [a, .], [a, ..], [a, two words], [a, a/b], [a, "*"], [a, {"x" * 250}]]
+'events' is named twice => topics: [events, events]
+take one of them out => topics_regex: events
+'(' is not a regular expression => topics: [], topics_regex: (
+prefix => each prefix: [/raw, raw//kafka, ../up, a/./b, raw/_dead_letters, raw/.probe, "a\tb", {"x" * 481}]
+index.prefix => each index.prefix: ["", /, //]
+is not an hour: write it as YYYY-MM-DDTHH in UTC =>
+    each start: ["2026-11-20", 2026-11-20T24, "2026-11-20T00:00", yesterday]
+layout.suffix => each layout.suffix: [a/b, a~b, "a\nb", {"x" * 65}]
+layout.padding.char => each layout.padding.char: ["", "00", /, "~", "\\", é, "\n"]
+layout.padding.offset => each layout.padding.offset: [-1, 65]
+can make one key of two offsets => layout.padding.type: right, layout.padding.char: "0"
+can make one key of two offsets => layout.padding.type: right, layout.padding.char: "9"
+can make one key of two offsets => layout.padding.type: left, layout.padding.char: "1"
+give layout.template too => layout.time.timezone: "+02:00"
+does not give => converter.value: string, layout.partition_by: [type]
+does not give => converter.value: bytes, layout.partition_by: [_value.a.b]
+does not give => layout.partition_by: [_key.region]
+1 => format.type: parquet, format.codec: snappy, format.level: 1
+1 => format.type: parquet, format.codec: none, format.level: 1
+envelope record is not supported for format csv => envelope.style: record, format.type: csv
+envelope record is not supported for format text => envelope.style: record, format.type: text
+envelope record is not supported for format bytes => envelope.style: record, format.type: bytes
+envelope iggy is not supported for format avro => envelope.style: iggy, format.type: avro
+envelope flat is not supported for format text => envelope.style: flat, format.type: text
+'offset' is not a part of style record: use key, value, headers, metadata => envelope.fields: [offset]
+'key' is named twice => envelope.fields: [key, key]
+bare needs style flat and exactly one field => envelope: {{style: flat, fields: [key, value], bare: true}}
+bare needs style flat and exactly one field => envelope.bare: true
+columns need format avro, parquet or csv => columns: {{a: int32}}
+converter.value json, connect_json => format.type: avro, converter.value: string, columns: {{a: int32}}
+select 'a b c' is not Spark SQL => sql.select: a b c
+where 'a =' is not Spark SQL => sql.where: a =
+'user' needs a field of the value, which converter.value string does not give =>
+    converter.value: string, sql.select: user
+SQL does not read the values of converter.value connect_json: set it to json, and take the payload =>
+    converter.value: connect_json, sql.select: a
+SQL does not read the values of converter.value connect_json: set it to json, and take the payload =>
+    converter.value: connect_json, sql.where: a > 1
+-1 is out of range => errors.max_retries: -1
+-1.0 is out of range => errors.retry_interval: -1
+'events' is a topic that this sink reads => {LETTERS}, errors.dead_letter_topic.name: events
+a dead letter topic needs errors.tolerance: all => errors.dead_letter_topic.name: dead
+letters, digits => each errors.dead_letter_topic.name: ["", ., .., a b, a/b, {"x" * 250}], errors.tolerance: all
+is out of range: at least 1, or -1 => {LETTERS}, errors.dead_letter_topic.replication_factor: 0
+is out of range: at least 1, or -1 => {LETTERS}, errors.dead_letter_topic.replication_factor: -2
+a table lists files of parquet, this sink writes json => {TABLE}, format.type: json
+a table needs exactly_once => {TABLE}, exactly_once: false
+a table of its own with {{topic}} => {TABLE}, topics: [a, b]
+a table of its own with {{topic}} => {TABLE}, topics: []
+namespace.table => {TABLE}, table.name: events
+take the '/' at the template's beginning => {TABLE}, layout.template: "/{{topic}}-{{partition}}-{{offset}}"
+'type': a file has one value only of a field in layout.partition_by => {TABLE}, table.partition: [hour, type]
+hour is missing => {TABLE}, table.partition: []
+needs a uri => {TABLE}, table.catalog: {{type: sql}}
+None is not a catalog: use one of rest, glue, sql, hive => {TABLE}, table.catalog: {{uri: x}}
+write s3://BUCKET/PREFIX => {TABLE}, table.location: /tmp/here
+is inside an index => {TABLE}, table.location: "s3://lake/.indexes/s"
+is inside an index => {TABLE}, table.location: "s3://other/raw/.indexes/"
+is inside an index => {TABLE}, table.location: "s3a://lake/ix/", index.prefix: ix
+"""
 
 
-def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {"format": {"type": "parquet"}, "table": {"name": "lake.t", "catalog": SQLITE, **table}, **changes}
-
-
-def lettered(**topic: Any) -> dict[str, Any]:
-    return {"errors": {"tolerance": "all", "dead_letter_topic": {"name": "dead", **topic}}}
-
-
-def avro_of_strings(**changes: Any) -> dict[str, Any]:
-    return {"format": {"type": "avro"}, "converter": {"value": "string"}, **changes}
-
-
-REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
-    ("flush.size", [{"flush": {"size": size}} for size in ("5XB", "-1", "1.5GB", "", "0", 0, -1, True, "81GB")]),
-    (
-        "flush.interval",
-        [{"flush": {"interval": text}} for text in ("1 hour", "-1s", "", -1, True, float("inf"), float("nan"))],
-    ),
-    ("batch_records", [{"batch_records": 0}, {"batch_records": True}]),
-    ("hours_per_run", [{"hours_per_run": 0}]),
-    ("memory_budget", [{"memory_budget": "63MB"}]),
-    ("close_grace", [{"close_grace": -1}]),
-    ("name", [{"name": name} for name in ("", "two words", "dotted.name", "ümlaut", "x" * 101)]),
-    (
-        "a bucket has 3 to 63",
-        [
-            {"bucket": bucket}
-            for bucket in ("", "ab", "Upper", "under_score", "dot..dot", "-lake", "lake-", "x" * 64, "s3://lake")
-        ],
-    ),
-    (
-        "a topic has letters, digits",
-        [{"topics": ["fine", topic]} for topic in ("", ".", "..", "two words", "a/b", "*", "x" * 250)],
-    ),
-    ("'events' is named twice", [{"topics": ["events", "events"]}]),
-    ("take one of them out", [{"topics_regex": "events"}]),
-    ("'(' is not a regular expression", [{"topics": [], "topics_regex": "("}]),
-    (
-        "prefix",
-        [
-            {"prefix": prefix}
-            for prefix in ("/raw", "raw//kafka", "../up", "a/./b", "raw/_dead_letters", "raw/.probe", "a\tb", "x" * 481)
-        ],
-    ),
-    ("index.prefix", [{"index": {"prefix": prefix}} for prefix in ("", "/", "//")]),
-    (
-        "is not an hour: write it as YYYY-MM-DDTHH in UTC",
-        [{"start": start} for start in ("2026-11-20", "2026-11-20T24", "2026-11-20T00:00", "yesterday")],
-    ),
-    ("layout.suffix", [{"layout": {"suffix": suffix}} for suffix in ("a/b", "a~b", "a\nb", "x" * 65)]),
-    (
-        "layout.padding.char",
-        [{"layout": {"padding": {"char": char}}} for char in ("", "00", "/", "~", "\\", "é", "\n")],
-    ),
-    ("layout.padding.offset", [{"layout": {"padding": {"offset": length}}} for length in (-1, 65)]),
-    (
-        "can make one key of two offsets",
-        [{"layout": {"padding": {"type": t, "char": c}}} for t, c in (("right", "0"), ("right", "9"), ("left", "1"))],
-    ),
-    ("give layout.template too", [{"layout": {"time": {"timezone": "+02:00"}}}]),
-    (
-        "does not give",
-        [
-            {"converter": {"value": "string"}, "layout": {"partition_by": ["type"]}},
-            {"converter": {"value": "bytes"}, "layout": {"partition_by": ["_value.a.b"]}},
-            {"layout": {"partition_by": ["_key.region"]}},
-        ],
-    ),
-    ("1", [{"format": {"type": "parquet", "codec": codec, "level": 1}} for codec in ("snappy", "none")]),
-    *(
-        (
-            f"envelope {style} is not supported for format {type}",
-            [{"envelope": {"style": style}, "format": {"type": type}}],
-        )
-        for style, type in (
-            ("record", "csv"),
-            ("record", "text"),
-            ("record", "bytes"),
-            ("iggy", "avro"),
-            ("flat", "text"),
-        )
-    ),
-    (
-        "'offset' is not a part of style record: use key, value, headers, metadata",
-        [{"envelope": {"fields": ["offset"]}}],
-    ),
-    ("'key' is named twice", [{"envelope": {"fields": ["key", "key"]}}]),
-    (
-        "bare needs style flat and exactly one field",
-        [{"envelope": {"style": "flat", "fields": ["key", "value"], "bare": True}}, {"envelope": {"bare": True}}],
-    ),
-    ("columns need format avro, parquet or csv", [{"columns": {"a": "int32"}}]),
-    ("converter.value json, connect_json", [avro_of_strings(columns={"a": "int32"})]),
-    ("select 'a b c' is not Spark SQL", [{"sql": {"select": "a b c"}}]),
-    ("where 'a =' is not Spark SQL", [{"sql": {"where": "a ="}}]),
-    (
-        "'user' needs a field of the value, which converter.value string does not give",
-        [{"converter": {"value": "string"}, "sql": {"select": "user"}}],
-    ),
-    (
-        "SQL does not read the values of converter.value connect_json: set it to json, and take the payload",
-        [{"converter": {"value": "connect_json"}, "sql": sql} for sql in ({"select": "a"}, {"where": "a > 1"})],
-    ),
-    ("-1 is out of range", [{"errors": {"max_retries": -1}}]),
-    ("-1.0 is out of range", [{"errors": {"retry_interval": -1}}]),
-    ("'events' is a topic that this sink reads", [lettered(name="events")]),
-    ("a dead letter topic needs errors.tolerance: all", [{"errors": {"dead_letter_topic": {"name": "dead"}}}]),
-    ("letters, digits", [lettered(name=name) for name in ("", ".", "..", "a b", "a/b", "x" * 250)]),
-    ("is out of range: at least 1, or -1", [lettered(replication_factor=factor) for factor in (0, -2)]),
-    ("a table lists files of parquet, this sink writes json", [tabled({}, format={"type": "json"})]),
-    ("a table needs exactly_once", [tabled({}, exactly_once=False)]),
-    ("a table of its own with {topic}", [tabled({}, topics=["a", "b"]), tabled({}, topics=[])]),
-    ("namespace.table", [tabled({"name": "events"})]),
-    (
-        "take the '/' at the template's beginning",
-        [tabled({}, layout={"template": "/{topic}-{partition}-{offset}"})],
-    ),
-    ("'type': a file has one value only of a field in layout.partition_by", [tabled({"partition": ["hour", "type"]})]),
-    ("hour is missing", [tabled({"partition": []})]),
-    ("needs a uri", [tabled({"catalog": {"type": "sql"}})]),
-    ("None is not a catalog: use one of rest, glue, sql, hive", [tabled({"catalog": {"uri": "x"}})]),
-    ("write s3://BUCKET/PREFIX", [tabled({"location": "/tmp/here"})]),
-    (
-        "is inside an index",
-        [
-            tabled({"location": "s3://lake/.indexes/s"}),
-            tabled({"location": "s3://other/raw/.indexes/"}),
-            tabled({"location": "s3a://lake/ix/"}, index={"prefix": "ix"}),
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("message", "changes"), [(text, one) for text, every in REFUSED for one in every], ids=str)
-def test_a_sink_that_cannot_be_right_is_refused_with_the_reason(message: str, changes: dict[str, Any]) -> None:
-    assert message in refusal(**changes)
+@pytest.mark.parametrize(("message", "settings"), rows(REFUSED))
+def test_a_sink_that_cannot_be_right_is_refused_with_the_reason(message: str, settings: str) -> None:
+    for changes in read_each(settings):
+        assert message in refusal(**changes)
 
 
 # Several sinks
@@ -383,7 +325,7 @@ def test_offset_tags_leave_room_for_seven_tags() -> None:
 
 
 def test_replicas_may_be_left_to_the_brokers() -> None:
-    assert sink(**lettered(replication_factor=-1)).errors.dead_letter_topic.replication_factor == -1  # type: ignore[union-attr]
+    assert sink(**read_settings(f"{LETTERS}, errors.dead_letter_topic.replication_factor: -1"))
 
 
 def test_retries_are_a_number_and_a_duration() -> None:
@@ -404,7 +346,7 @@ def test_sql_of_values_with_a_schema_reads_what_transforms_took_out_of_them() ->
 
 
 def test_a_table_is_named_after_sink_and_topic() -> None:
-    table = sink(**tabled({"name": "lake_{sink}.{topic}_raw"})).table
+    table = sink(**read_settings(f"{TABLE}, table.name: 'lake_{{sink}}.{{topic}}_raw'")).table
     assert table is not None
     assert table.identifier("my-events", "a.b-c") == "lake_my_events.a_b_c_raw"
 
