@@ -137,7 +137,7 @@ def values(loaded: LoadedConfig, *paths: str) -> dict[str, Any]:
 
 
 def changes(text: str, **named: dict[str, str | None]) -> dict[str, str | None]:
-    """Return the changes on the left of a row; a word without `=` stands for the changes that have this name."""
+    """Return the changes on the left of a row; a word without `=` is a name of several changes."""
     found: dict[str, str | None] = {}
     for change in filter(None, text.strip().split(" + ")):
         key, equals, value = change.partition("=")
