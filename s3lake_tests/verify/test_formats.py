@@ -4,12 +4,10 @@ import json
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 
-from s3lake.encode.formats import FORMATS
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
-from s3lake_tests.verify.world import IN_TIME, World, avro, difference_types, optional, parquet, texts
+from s3lake_tests.verify.world import IN_TIME, World, avro, difference_types, optional, texts
 
 VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
 
@@ -132,18 +130,6 @@ def test_csv_that_is_not_quite_right_is_found(value: Any, row: str) -> None:
 
 ROWS = [{"n": n, "t": "x"} for n in range(5)]
 ROW_COLUMNS = {"n": "int64", "t": "string"}
-
-
-@pytest.mark.parametrize(
-    ("format", "codec"), [(name, one) for name in ("avro", "parquet") for one in FORMATS[name].codecs]
-)
-def test_files_of_columns_in_every_codec(format: str, codec: str) -> None:
-    if format == "avro":
-        fields = [optional("n", "long"), optional("t", "string")]
-        body = avro(ROWS, fields, {"none": "null", "zstd": "zstandard"}.get(codec, codec))
-    else:
-        body = parquet(ROWS, pa.schema([("n", pa.int64()), ("t", pa.string())]), codec)
-    assert detects_a_change(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": format, "codec": codec}), 3)
 
 
 def test_avro_that_is_cut_off_is_named() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.documents import File, Read
+from s3lake.commit.documents import Read
 from s3lake.plan.tile import Span
 from s3lake.store import COMMIT
 from s3lake_tests.verify.test_writer_agrees import staged
@@ -30,12 +30,54 @@ def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World
     assert report.missing == 2
 
 
-@pytest.mark.parametrize(("start", "committed", "gap"), [(0, 10, "8 to 9"), (-2, 8, "-2 to -1")])
-def test_a_gap_at_an_edge_of_the_tile_is_found(world: World, start: int, committed: int, gap: str) -> None:
+@pytest.mark.parametrize(
+    ("offsets", "type", "said"),
+    [
+        ((0, 10, 10), "interval", "no commit covers offsets 8 to 9"),
+        ((-2, 8, 8), "interval", "no commit covers offsets -2 to -1"),
+        ((0, 6, 8), "interval", "commits cover offsets up to 7, the tile is committed up to 6"),
+        ((0, -1, 8), "index", "offsets are out of order"),
+        ((0, 9, 8), "index", "offsets are out of order"),
+    ],
+)
+def test_a_tile_that_contradicts_its_commits_is_found(
+    world: World, offsets: tuple[int, int, int], type: str, said: str
+) -> None:
     world.landed(VALUES)
     world.log.add([b"9", b"10"])
-    world.span(start, committed, committed)
-    assert f"no commit covers offsets {gap}" in texts(world.verify(), "interval")
+    world.span(*offsets)
+    assert said in " ".join(texts(world.verify(), type))
+
+
+@pytest.mark.parametrize(
+    ("changes", "type", "said"),
+    [
+        ({"topic": "other"}, "index", "the manifest of commit c1 is for other"),
+        ({"files": {"first_offset": -1}}, "interval", ""),
+        ({"files": {"last_offset": 8}}, "interval", ""),
+        ({"files": {"partition": 1}}, "interval", ""),
+        ({"files": {"first_offset": 9}}, "interval", ""),
+    ],
+)
+def test_a_manifest_of_another_tile_or_with_a_file_outside_of_its_offsets_is_found(
+    world: World, changes: dict[str, Any], type: str, said: str
+) -> None:
+    file = world.landed(VALUES)
+    if "files" in changes:
+        changes = {"files": (msgspec.structs.replace(file, **changes["files"]),)}
+    world.change("c1", **changes)
+    assert said in texts(world.verify(), type)[0]
+
+
+def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(world: World) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(file, file))
+    report = world.verify()
+    assert (texts(report, "index"), report.duplicated) == ([f"commit c1 has {file.key} twice"], 8)
+    del world.manifests["c1"]
+    world.store.delete(world.index.manifest_key(HOUR, "c1"))
+    report = world.verify()
+    assert (texts(report, "index"), report.missing) == (["the manifest of commit c1 is missing"], 8)
 
 
 def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: World) -> None:
@@ -47,39 +89,12 @@ def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: W
     assert (report.missing, report.duplicated) == (0, 2)
 
 
-def test_a_commit_beyond_what_the_tile_says_is_committed_is_found(world: World) -> None:
-    world.landed(VALUES)
-    world.span(0, 6, 8)
-    assert texts(world.verify(), "interval") == ["commits cover offsets up to 7, the tile is committed up to 6"]
-
-
-def test_a_manifest_that_is_gone_leaves_its_records_missing(world: World) -> None:
-    world.landed(VALUES)
-    del world.manifests["c1"]
-    report = world.verify()
-    assert texts(report, "index") == ["the manifest of commit c1 is missing"]
-    assert report.missing == 8
-
-
-def test_a_manifest_of_another_tile_is_found(world: World) -> None:
-    world.landed(VALUES)
-    world.change("c1", topic="other")
-    assert "the manifest of commit c1 is for other" in texts(world.verify(), "index")[0]
-
-
 def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
     world.landed(VALUES)
     world.landed(VALUES, partition=1)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 8, 8)}, commits=("c1",))
     world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
     assert {"index", "interval"} <= difference_types(world.verify())
-
-
-@pytest.mark.parametrize("committed", [-1, 9])
-def test_a_tile_whose_offsets_are_out_of_order_is_found(world: World, committed: int) -> None:
-    world.landed(VALUES)
-    world.span(0, committed, 8)
-    assert "index" in difference_types(world.verify())
 
 
 @pytest.mark.parametrize(
@@ -120,25 +135,6 @@ def test_a_file_with_other_records_than_the_manifest_says_is_found(
     assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
 
 
-@pytest.mark.parametrize("changes", [{"first_offset": -1}, {"last_offset": 8}, {"partition": 1}, {"first_offset": 9}])
-def test_a_file_outside_of_its_commit_is_found(world: World, changes: dict[str, Any]) -> None:
-    file = world.landed(VALUES)
-    world.change("c1", files=(msgspec.structs.replace(file, **changes),))
-    assert "interval" in difference_types(world.verify())
-
-
-def test_a_key_twice_in_a_commit_is_found(world: World) -> None:
-    file = world.landed(VALUES)
-    world.change("c1", files=(file, file))
-    report = world.verify()
-    assert texts(report, "index") == [f"commit c1 has {file.key} twice"]
-    assert report.duplicated == 8
-
-
-def two_hours(world: World, later: str = NEXT) -> tuple[File, File]:
-    return world.landed(VALUES[:4]), world.landed(VALUES[4:], commit="c2", hour=later)
-
-
 def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
     world.landed(VALUES[:4])
     world.log.add([b"lost"])
@@ -153,25 +149,18 @@ def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: World)
     world.log.add([b"not asked for"])
     world.landed(VALUES[4:], commit="c2", hour=hours.shift(NEXT, 1))
     assert world.verify().differences == ()
-
-
-def test_offsets_in_two_tiles_are_found(world: World) -> None:
-    two_hours(world, hours.shift(NEXT, 5))
     world.span(0, 4, 6)
-    assert "offsets 4 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
+    assert "offsets 5 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
 
 
-def test_an_open_tile_with_a_successor_is_found(world: World) -> None:
-    two_hours(world)
+def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_created_are_found(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.landed(VALUES[4:], commit="c2", hour=NEXT)
+    assert world.verify().clean
     world.span(0, 4, None)
     assert texts(world.verify(), "index") == [f"the tile of {HOUR} is open, and this one follows it"]
-
-
-def test_a_tile_that_is_gone_is_found_unless_it_is_being_created(world: World) -> None:
-    two_hours(world)
+    world.span(0, 4, 4)
     world.write_index()
-    report = world.verify()
-    assert report.clean
     world.store.delete(world.index.tile_key(NEXT))
     del world.tiles[NEXT]
     found = world.index.head()
