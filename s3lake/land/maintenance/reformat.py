@@ -133,10 +133,9 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
         for file in files_of([manifest], LETTERS):
             key = keys.dead_letters_key(file.partition, file.first_offset)
             files += copy_file(target, manifest, file, attempt.commit, key)
-    if not parts:
-        return whole
+    form, columns = (parts[-1].form, parts[-1].columns) if parts else (binding.form_of(sink), whole.columns)
     transforms = {"transformed": whole.form.transformed, "transforms": whole.form.transforms}
-    return replace(whole, form=msgspec.structs.replace(parts[-1].form, **transforms), columns=parts[-1].columns)
+    return replace(whole, form=msgspec.structs.replace(form, **transforms), columns=columns)
 
 
 @dataclass

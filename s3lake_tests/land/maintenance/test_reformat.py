@@ -66,6 +66,13 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     assert planned_changes("reformat", holding(world)) == []
 
 
+def test_a_commit_of_dead_letters_alone_is_written_again_once() -> None:
+    world = changed(Parts(flush={"count": 3}).land(b"no JSON"), format={"type": "parquet"})
+    assert run_change("reformat", holding(world)).blocker == ""
+    world.verify_clean()
+    assert planned_changes("reformat", holding(world)) == []
+
+
 def test_other_transforms_are_not_another_form() -> None:
     world = landed()
     world.change("c0", form=msgspec.structs.replace(world.manifests["c0"].form, transforms="earlier"))
