@@ -91,7 +91,7 @@ def to_csv(column: pa.ListArray) -> pa.BinaryArray:
 
 
 def to_text_maps(column: pa.ListArray) -> pa.MapArray:
-    """Headers as a table's map of texts, in which the last of a name counts; the values passed `text_refusals`."""
+    """Headers as a table's map of texts, in which the last of a name counts; the values passed `check_texts`."""
     headers = Headers.from_column(column)
     names, values = headers.names.cast(pa.string()), headers.values.cast(pa.string())
     plain = pa.MapArray.from_arrays(headers.offsets, names, values)

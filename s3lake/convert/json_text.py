@@ -1,4 +1,4 @@
-"""JSON texts of Arrow columns: strings quote_strings, bytes in base64, pieces concat, whole columns at a time."""
+"""JSON texts of Arrow columns, whole columns at a time: strings in quotes, bytes in base64."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def write_headers(format: str, rows: Rows) -> Payload:
     """The stream of headers: an array of `key` and `value` for each record, both texts."""
     if format == "json":
         return json_text.concat(b'{"headers":', headers.to_json_pairs(rows.headers), b"}")
-    lists = headers.to_lists(rows.headers).cast(headers.TEXT_LIST)  # the values passed `text_refusals`
+    lists = headers.to_lists(rows.headers).cast(headers.TEXT_LIST)  # the values passed `check_texts`
     header = _HEADER
     if lists.values.field("value").null_count:
         header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))

@@ -24,7 +24,7 @@ _IGGY_METADATA = ("offset", "timestamp", "stream", "topic", "partition_id")
 
 
 def to_batch(shape: Shape, texts: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
-    """Convert records to the columns of `schema`, as `columns.of` gives them; a part with one has one column."""
+    """Convert records to the columns of `schema` (see `columns.read_schema`); a part with one has one column."""
     if shape.envelope is None or shape.envelope.style == "iggy":
         return pa.record_batch([pa.array(texts, pa.binary()).cast(schema.field("value").type)], schema=schema)
     rows = list(map(build_row_reader(shape), texts))

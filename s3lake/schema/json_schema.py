@@ -248,7 +248,7 @@ def _list_branches(schema: dict[str, Any]) -> list[Any] | None:
         nulls = [{"type": "null"}] if len(types) < len(schema["type"]) else []
         return [*({**schema, "type": name} for name in types), *nulls]
     if "type" in schema or "properties" in schema:
-        return None  # the words next to it say more of the same value, and gives it no other type
+        return None  # the words next to it say more of the same value, and give it no other type
     for word in ("oneOf", "anyOf"):
         if isinstance(schema.get(word), list):
             return list(schema[word])
