@@ -347,7 +347,7 @@ def i12_idempotence(world: "World", view: "View") -> None:
         recovery.sweep(world.index, hour)
         opening.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
-            opening.close_hour(world.index, world.kafka, view.head, hour)
+            opening.close_hour(world.index, world.kafka, view.head, hour, later)
     clean_module.clean(world.index, now_ms=later)
     if before != (world.bucket.objects, world.bucket.uploads):
         raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")

@@ -44,6 +44,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
     expected = Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
     assert tile(world, 0) == committed.tile == expected
     assert len(world.view().data) == len(committed.manifest.files) == 3
+    assert committed.manifest.reason == ""
 
 
 def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch: pytest.MonkeyPatch):

@@ -201,11 +201,15 @@ class TestUploadsThatNoManifestNames:
             Cleaned("", "", 1, "end uploads"),
         ]
 
-    def test_are_ended_from_the_first_millisecond_of_the_topic_to_that_of_a_day_ago(self, index: TopicIndex):
-        upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
+    @pytest.mark.parametrize(("ending", "days"), [(".json", 1), (".json.gz", 14)], ids=["present", "former format"])
+    def test_are_ended_from_the_first_millisecond_of_the_topic_to_that_of_so_many_days_ago(
+        self, ending: str, days: int, index: TopicIndex
+    ):
+        upload = self.upload(index, f"data/orders/date=2026-11-20/hour=05/3-000000000007{ending}")
         begun_ms = index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
 
-        done = clean(index, now_ms=begun_ms + DAY_MS, keys=self.KEYS)
+        assert clean(index, now_ms=begun_ms + days * DAY_MS - 1, keys=self.KEYS) == []
+        done = clean(index, now_ms=begun_ms + days * DAY_MS, keys=self.KEYS)
         assert done == [Cleaned("", "", 1, "end uploads")]
 
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):

@@ -9,7 +9,7 @@ import pytest
 from s3lake.commit import protocol
 from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
+from s3lake.commit.protocol import Attempt, Committed, Staged, commit, commit_at_once
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
@@ -17,7 +17,7 @@ from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 
 FIVE = "2026-11-20T05"
-Way = Callable[[TopicIndex, Attempt, Staged], Manifest]
+Way = Callable[[TopicIndex, Attempt, Staged], Committed]
 
 
 def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
@@ -40,15 +40,24 @@ def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: W
     store = index.store
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
     old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
-    index.record(old)
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",)), old)
+    kept = Manifest("kept", "orders", FIVE, {0: Read(5, 7, 2)})
+    for manifest in (old, kept):
+        index.record(manifest)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 7, 7)}, commits=("old", "kept")), old)
     store.calls.clear()
     way(index, attempt, staged(store, "orders/new"))
 
-    assert index.existing_tile(FIVE)[0].commits == ("new",)
-    assert index.existing_tile(FIVE)[0].garbage == ()
+    tile, _ = index.existing_tile(FIVE)
+    assert (tile.commits, tile.garbage, tile.sums.read) == (("kept", "new"), (), 7)
     assert list(store.list("orders/")) == ["orders/new"]
     assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_at_once)
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}, garbage=("gone",)))
+
+    assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("gone",)
 
 
 def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
@@ -126,6 +135,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         taken=(Taken("old", 1, ((0, 0, 1),)),),
         dropped={"a": 1},
         filled={"b": 2},
+        clocks=((0, 5, 17),),
     )
     before_ms = int(time.time() * 1000)
     manifest, _ = commit(index, attempt, more)
@@ -148,6 +158,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         taken=(Taken("old", 1, ((0, 0, 1),)),),
         dropped={"a": 1},
         filled={"b": 2},
+        clocks=((0, 5, 17),),
     )
 
 

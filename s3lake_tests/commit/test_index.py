@@ -171,6 +171,16 @@ def test_a_write_that_is_refused_though_its_condition_holds_is_sent_again(
     assert pauses == [0.1, 0.1]
 
 
+def test_a_write_without_an_answer_that_was_not_carried_out_is_not_sent_again(
+    index: TopicIndex, store: Flaky, pauses: list[float]
+):
+    store.trouble = "timeout, not done"
+
+    with pytest.raises(StoreUnavailableError, match="no answer"):
+        index.create(index.tile_key(HOUR), TILE)
+    assert (index.tile(HOUR), pauses) == (None, [])
+
+
 def test_a_conflict_with_somebody_who_was_first_is_lost(index: TopicIndex, store: Flaky):
     index.create(index.tile_key(HOUR), TILE)
     _, etag = index.tile(HOUR)
@@ -203,9 +213,12 @@ def test_a_document_that_the_index_names_is_looked_for_again_before_it_is_called
     assert pauses == [0.0, 0.1, 0.5]
 
 
-def test_a_listed_manifest_is_the_one_that_was_recorded(index: TopicIndex):
+@pytest.mark.parametrize("late", [0, 2], ids=["at once", "late"])
+def test_a_listed_manifest_is_the_one_that_was_recorded(late: int, index: TopicIndex, store: Flaky, monkeypatch):
     manifest = Manifest("c1", "orders", HOUR, {0: Read(0, 5)})
     index.record(manifest)
+    get, untrue = store.get, iter([None] * late)
+    monkeypatch.setattr(store, "get", lambda key: next(untrue, get(key)))
 
     assert index.read_listed(HOUR, "c1") == manifest
 

@@ -106,6 +106,7 @@ def test_after_a_change_of_the_hour_the_marker_that_is_there_is_renewed_and_none
     assert key is not None
     objects = index.store.objects
     renew_existing(index, make_sink(), REWRITTEN)
+    assert not index.store.requests
     renew_existing(index, sink, REWRITTEN)
     assert not objects
 
@@ -114,7 +115,7 @@ def test_after_a_change_of_the_hour_the_marker_that_is_there_is_renewed_and_none
     index.create(index.manifest_key(TILE.hour, "b"), Manifest("b", "orders", TILE.hour, {}, files))
     renew_existing(index, sink, REWRITTEN)
     body = json.loads(objects[key][0])
-    assert (body["hour"], [one["key"] for one in body["objects"]]) == (TILE.hour, ["d/2"])
+    assert (body["topic"], body["hour"], [one["key"] for one in body["objects"]]) == ("orders", TILE.hour, ["d/2"])
     assert objects[key][1].metadata[CONTENT] == content(REWRITTEN.commits)
 
     index.store.requests.clear()

@@ -52,7 +52,10 @@ def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
     assert world.kafka.waited_for
 
 
-def test_a_table_gets_an_hour_of_one_offset_once(index: TopicIndex):
+@pytest.mark.parametrize("requested", [False, True], ids=["new", "after a topic that never came to exist"])
+def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIndex):
+    if requested:
+        index.create(index.head_key, TopicHead())
     opening.create_hour(index, hour(0))
     opening.create_hour(index, hour(0))
     opening.create_hour(index, hour(1))
@@ -126,13 +129,58 @@ def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_w
     assert world.index.existing_tile(hour(1))[0].burnt == burnt
 
 
-def test_closing_an_hour_notes_a_record_that_is_stamped_ahead_of_the_clock(world: World):
-    world.kafka.logs[0].stamps = [ms(5), ms(7 * 24 * 60), ms(6), ms(65)]
-    opening.open_hour(world.index, world.kafka, hour(0), now_ms=ms(10))
-    opening.open_hour(world.index, world.kafka, hour(1), now_ms=ms(70))
+@pytest.mark.parametrize(
+    ("now_ms", "noted"), [(ms(70), {0: (1, ms(7 * 24 * 60))}), (ms(7 * 24 * 60), {})], ids=["ahead", "not ahead"]
+)
+def test_opening_and_closing_an_hour_note_a_record_that_is_stamped_ahead_of_the_clock(
+    now_ms: int, noted: object, world: World
+):
+    world.kafka.logs[0].stamps = [ms(5)]
+    opening.open_hour(world.index, world.kafka, hour(0), now_ms=now_ms)
+    world.kafka.produce(0, 7 * 24 * 60, 6, 65)
+    assert tile(world, 0).stamped_ahead == {}
+    opening.open_hour(world.index, world.kafka, hour(1), now_ms=now_ms)
 
-    assert world.index.existing_tile(hour(0))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
-    assert world.index.existing_tile(hour(1))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
+    assert (tile(world, 0).stamped_ahead, tile(world, 1).stamped_ahead) == (noted, noted)
+
+
+@pytest.mark.parametrize("minute", [10, 60], ids=["open", "over"])
+def test_planning_an_open_hour_notes_a_record_that_is_stamped_ahead_and_closes_the_hour_that_is_over(
+    minute: float, world: World
+):
+    world.kafka.logs[0].stamps = [ms(5)]
+    opening.open_hour(world.index, world.kafka, hour(0))
+    world.kafka.produce(0, 7 * 24 * 60)
+    world.minute = minute
+    begin(world, 0)
+
+    assert tile(world, 0).stamped_ahead == {0: (1, ms(7 * 24 * 60))}
+    assert tile(world, 0).closed == (minute == 60)
+
+
+@pytest.mark.parametrize(("earliest", "start"), [(0, 4), (1, 0)])
+def test_the_first_hour_begins_at_the_log_start_if_it_is_the_earliest(earliest: int, start: int, world: World):
+    opening.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(earliest))
+
+    assert tile(world, 1).partitions == {0: Span(start, start)}
+
+
+def test_a_tile_that_was_only_announced_is_written_before_another_one_is_announced(world: World):
+    for number in (0, 5, 2):
+        opening.open_hour(world.index, world.kafka, hour(number))
+    announced = world.index.existing_tile(hour(2))
+    del world.bucket.objects[world.index.tile_key(hour(2))]
+    opening.open_hour(world.index, world.kafka, hour(7))
+
+    assert world.index.tile(hour(2)) == announced
+
+
+def test_a_commit_under_way_is_left_to_its_writer_by_who_opens_the_next_hour(world: World):
+    world.minute = 65
+    world.do("A", materialise(0), until=completes)
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert (tile(world, 0).pending, tile(world, 0).closed) == ("c1", True)
 
 
 # -------------------------------------------------------------------------------------------------------------- closing
@@ -248,6 +296,11 @@ def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
     del world.bucket.objects[world.index.tile_key(hour(0))]
 
     assert begin(world, 0).batch.intervals == {0: (0, 5)}
+
+
+def test_an_hour_without_a_tile_cannot_be_written(index: TopicIndex):
+    with pytest.raises(MissingDocumentError, match=r"2026-11-20T00\.json is not there"):
+        protocol.ready(index, hour(0))
 
 
 # --------------------------------------------------------------------------------------------------------- rolling back
@@ -381,6 +434,14 @@ def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: Wo
 
     assert isinstance(b.error, ForeignObjectError)
     assert not [line for line in map(str, world.log[written:]) if "upload" in line]
+
+
+def test_an_object_is_in_the_way_only_where_the_sink_writes(index: TopicIndex):
+    index.data = "data/"
+    index.store.put("former/orders/0+0", b"not ours")
+    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 0)}, foreign=("former/orders/0+0",)))
+
+    assert protocol.ready(index, hour(0))[0].foreign == ()
 
 
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):

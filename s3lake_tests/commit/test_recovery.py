@@ -53,6 +53,12 @@ def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: obj
     assert recovery.forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms
 
 
+def test_a_tile_forgets_the_keys_that_were_in_the_way_with_its_next_commit(index: TopicIndex):
+    tile = Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",), pending="new", foreign=("a",))
+
+    assert recovery.forward(index, tile, manifest("new", replaces=("old",))).foreign == ()
+
+
 def put(index: TopicIndex, key: str, commit: str) -> None:
     index.store.put(key, b"{}", metadata={COMMIT: commit})  # type: ignore[call-arg]
 
@@ -100,6 +106,19 @@ def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, 
     assert pauses == []
 
 
+@pytest.mark.parametrize(("completed", "garbage"), [(True, ("new",)), (False, ())])
+def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
+    completed: bool, garbage: tuple[str, ...], index: TopicIndex
+):
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}, rev=2))
+    if completed:
+        put(index, "a", "new")
+    former = Tile(FIVE, {0: Span(0, 0)}, rev=1, pending="new")
+
+    assert recovery.finish(index, former, "former", manifest("new", "a", "b")) is None
+    assert index.existing_tile(FIVE)[0] == Tile(FIVE, {0: Span(0, 0)}, rev=2 + completed, garbage=garbage)
+
+
 def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
     threads = recovery.each(lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2))
 
@@ -129,6 +148,11 @@ def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_cha
 def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, commit: str):
     assert fence(begun, FIVE, commit) is False
     assert begun.existing_tile(FIVE)[0].rev == 0
+
+
+def test_without_a_tile_nothing_is_fenced(index: TopicIndex):
+    assert fence(index, FIVE, "gone") is False
+    assert index.tile(FIVE) is None
 
 
 # How long a Complete that may be under way elsewhere is waited for before its commit is rolled back

@@ -108,6 +108,10 @@ class TestWatermark:
         assert world.sealing.move(START) is None
         assert world.index.watermark() is None
 
+    def test_is_none_where_there_is_no_hour(self, world: World) -> None:
+        world.head = TopicHead()
+        assert world.sealing.upto(START) is None
+
     def test_is_moved_on_from_where_it_was_noted(self, world: World) -> None:
         world.write(world.tile(2, pending="d"))
         assert world.sealing.move(START) == NINE

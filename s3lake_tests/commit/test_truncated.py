@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableErr
 from s3lake.plan.tile import Interval, Span
 from s3lake.verify import index_checks
 from s3lake_tests.commit.actors import Request
-from s3lake_tests.commit.kafka import Log, hour
+from s3lake_tests.commit.kafka import Log, hour, ms
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import accepting, materialise
@@ -48,7 +48,7 @@ def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: Wo
     with pytest.raises(DataLossError, match=TOLD):
         protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
     with pytest.raises(DataLossError, match=TOLD):
-        opening.close_hour(cut.index, cut.kafka, head, hour(0))
+        opening.close_hour(cut.index, cut.kafka, head, hour(0), 0)
     with pytest.raises(DataLossError, match=TOLD):
         opening.open_hour(cut.index, cut.kafka, hour(3))
     assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
@@ -75,6 +75,14 @@ def test_another_leader_that_lacks_nothing_changes_nothing(world: World):
 
     assert tile(world, 0).partitions == {0: Span(0, 13), 1: Span(0, 2)}
     assert tile(world, 0).epochs == {0: 1, 1: 0}
+
+
+def test_a_log_that_has_expired_up_to_what_is_landed_lacks_nothing_that_a_leader_cut(cut: World):
+    cut.kafka.retain(0, 10)
+
+    cut.do("B", materialise(0))
+
+    assert tile(cut, 0).partitions[0] == Span(0, 12, 12)
 
 
 def test_the_epoch_is_kept_through_recovery_and_the_next_tile(world: World):
@@ -155,7 +163,7 @@ def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start(
 def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_accept(world: World):
     world.minute = 65
     head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0))
+    opening.close_hour(world.index, world.kafka, head, hour(0), ms(65))
     world.kafka.logs.append(Log())
     world.kafka.produce(2, 61)
     world.do("B", materialise(1))
@@ -203,6 +211,23 @@ def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World)
     assert tile(world, 2).partitions == {0: Span(10, 11), 1: Span(6, 6)}
     assert tile(world, 0).expired == ((1, 3, 4),)
     assert offsets(world, 1) == [0, 1, 2, 4, 5]
+
+
+def test_accepted_what_an_earlier_hour_has_landed_after_the_cut_is_not_landed_again(world: World):
+    """Hour 0 lacks offsets 10 and 11 of topic-partition 0 when the log is cut at 11, and lands them then."""
+    world.kafka.produce(0, 3, 4)
+    world.minute = 65
+    opening.open_hour(world.index, world.kafka, hour(1))
+    world.kafka.produce(0, 61, 62)
+    world.do("B", materialise(1))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, *[66] * 3)
+    world.do("B", materialise(0))
+    assert [tile(world, number).partitions[0] for number in range(2)] == [Span(0, 12, 12), Span(12, 14)]
+
+    go_on(world, 2)
+
+    assert tile(world, 2).partitions[0] == Span(12, 14)
 
 
 def two_landed_behind_one_that_is_not(world: World) -> None:
@@ -278,7 +303,7 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     world.kafka.produce(1, 3, 4)
     world.minute = 65
     head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0))
+    opening.close_hour(world.index, world.kafka, head, hour(0), ms(65))
     world.kafka.elect(1, end=3)
     opening.open_hour(world.index, world.kafka, hour(1))
     with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):

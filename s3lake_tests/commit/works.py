@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, protocol, recovery
 from s3lake.commit import replace as replacing
@@ -130,8 +131,8 @@ def closing(number: int) -> Work:
 
     def work(me: Actor) -> None:
         found = me.index.head()
-        if found is not None:
-            opening.close_hour(me.index, me.offsets, found[0], hour(number))
+        if found is not None and hours.in_ranges(hour(number), found[0].hours):
+            opening.close_hour(me.index, me.offsets, found[0], hour(number), me.now_ms)
 
     return work
 
