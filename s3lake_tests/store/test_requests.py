@@ -14,6 +14,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.store import Document, Head, PendingUpload
 from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
+from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import find_ignored_settings
 from s3lake.store.s3_errors import NoResponseError, NotReachedError, RetryableError, translate_error
 from s3lake_tests.kit.http import Response
@@ -104,6 +105,12 @@ def test_an_upload_is_completed_of_its_parts_in_their_order(
     assert server.store().complete_upload("k", "u", ["one", "two"], replace=replaces) == "completed"
     assert texts(server.bodies[0], "PartNumber", "ETag") == [("1", "one"), ("2", "two")]
     assert server.headers[0].get("if-none-match") == condition
+
+
+def test_a_store_in_memory_says_what_was_tagged() -> None:
+    store = MemoryStore()
+    store.tag_offsets("raw/k", 7, 12, 5)
+    assert store.tagged == {"raw/k": (7, 12, 5)}
 
 
 @pytest.mark.parametrize(("wanted", "times"), [(None, 0), ("tried", 1), ("required", 1)])

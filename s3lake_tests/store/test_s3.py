@@ -209,6 +209,11 @@ class TestDenied:
             server.store().put("raw/k", b"", if_absent=True)
         assert len(server.asked) == 1
 
+    def test_a_missing_bucket_is_not_a_missing_object(self, server: Scripted) -> None:
+        server.script = [status(404, "NoSuchBucket")]
+        with pytest.raises(StoreDeniedError, match=r"^GetObject .* 404 NoSuchBucket\. .*create the bucket"):
+            server.store().get("k")
+
     @pytest.mark.parametrize(
         ("operation", "ask", "permission"),
         [

@@ -57,7 +57,15 @@ def test_a_full_part_is_sent_once_there_is_a_key_and_the_rest_at_the_end(
     staged = upload.finish("key")
     assert parts(store) == [PART_BYTES] * full + [rest] * (rest > 0 or full == 0)
     assert store.complete_upload("key", *staged) == "completed"
-    assert (upload.size, store.objects["key"][1].metadata) == (sum(writes), {COMMIT: "c1"})
+    assert (upload.size, upload.buffered) == (sum(writes), 0)
+    assert store.objects["key"][1].metadata == {COMMIT: "c1"}
+
+
+def test_the_bytes_that_wait_in_memory_are_counted(spill: Spill) -> None:
+    upload = Upload(MemoryStore(), "key", {}, spill)
+    upload.write(b"abc")
+    upload.write(b"de")
+    assert upload.buffered == 5
 
 
 def test_a_part_is_as_large_as_s3_wants_it() -> None:
@@ -167,7 +175,9 @@ def test_an_object_that_a_full_directory_cannot_hold_leaves_nothing_behind(full:
         spill.add(b"y" * 600_000)
         spill.add(b"z" * 600_000)
 
-    with pytest.raises(LocalDiskError, match=rf"600,000 bytes more have to wait in {full}, which has 0 left .*TMPDIR"):
+    with pytest.raises(
+        LocalDiskError, match=rf"600,000 bytes more have to wait in {full}, which has 0 left .*, or raise memory_budget"
+    ):
         stage_object(store, "key", {COMMIT: "c1"}, fill)
     assert (store.uploads, store.objects) == ({}, {})
 
@@ -175,7 +185,8 @@ def test_an_object_that_a_full_directory_cannot_hold_leaves_nothing_behind(full:
 def test_a_directory_that_can_only_be_read_is_named_with_the_way_out(closed: Path) -> None:
     store = MemoryStore()
     with pytest.raises(
-        LocalDiskError, match=rf"nothing can be written to {closed} \(Read-only .*point TMPDIR elsewhere"
+        LocalDiskError,
+        match=rf"nothing can be written to {closed} \(Read-only .*point TMPDIR elsewhere, or raise memory_budget",
     ):
         stage_object(store, "key", {COMMIT: "c1"}, lambda _, spill: spill.add(b"y") and None)
     assert (store.uploads, store.objects) == ({}, {})
