@@ -188,10 +188,9 @@ def _require_settings(store: Store, key: str) -> None:
     """Raise StoreDeniedError if the store ignored a setting of `s3.objects`, for example encryption."""
     lost = store.find_ignored(key) if isinstance(store, S3Store) and store.requirements else []
     if lost:
-        them = "them" if len(lost) > 1 else "it"
         raise StoreDeniedError(
-            f"{_describe_place(store)} took an object and ignored {', '.join(lost)}. To go on: take {them} out, or use "
-            f"a store that applies {them}."
+            f"{_describe_place(store)} took an object and ignored {', '.join(lost)}. To go on: take out what it "
+            "ignored, or use a store that applies it."
         )
 
 

@@ -206,6 +206,18 @@ def test_a_failed_deletion_does_not_hide_the_error_of_the_trial() -> None:
         try_store(Both("lake"), "p", "raw/")
 
 
+def test_a_failed_end_of_an_upload_does_not_hide_the_error_of_the_trial() -> None:
+    class Both(MemoryStore):
+        def upload_part(self, key: str, *_: object) -> str:
+            raise StoreDeniedError(f"UploadPart {key} was refused")
+
+        def abort_upload(self, key: str, *_: object) -> None:
+            raise StoreDeniedError(f"AbortMultipartUpload {key} was refused")
+
+    with pytest.raises(StoreDeniedError, match="UploadPart raw/"):
+        try_store(Both("lake"), "p", "raw/")
+
+
 def test_an_upload_that_came_to_nothing_says_nothing_of_the_store() -> None:
     with pytest.raises(
         StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'go"
