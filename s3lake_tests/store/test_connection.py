@@ -105,15 +105,17 @@ def test_a_connection_is_plain_values() -> None:
 
 
 def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects() -> None:
-    settings = sink.S3.model_validate({"proxy": {"url": "http://proxy:3128", "user": "me@x", "password": "hu/sh"}})
+    settings = sink.S3.model_validate({"proxy": {"url": "http://proxy:3128", "user": "m/e@x", "password": "hu/sh"}})
     connection = S3Connection.from_settings(settings)
-    assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
-    assert {"hu/sh", "hu%2Fsh", base64.b64encode(b"me@x:hu/sh").decode()} <= set(connection.secrets)
+    assert connection.proxy == "http://m%2Fe%40x:hu%2Fsh@proxy:3128"
+    assert {"hu/sh", "hu%2Fsh", base64.b64encode(b"m/e@x:hu/sh").decode()} <= set(connection.secrets)
     assert "hu" not in repr(connection)
-    assert (
-        S3Connection.from_settings(sink.S3.model_validate({"proxy": {"url": "http://proxy:3128"}})).proxy
-        == "http://proxy:3128"
-    )
+
+
+@pytest.mark.parametrize(("user", "address"), [(None, "http://proxy:3128"), ("me", "http://me:@proxy:3128")])
+def test_a_proxy_may_have_no_user_or_no_password(user: str | None, address: str) -> None:
+    settings = sink.S3.model_validate({"proxy": {"url": "http://proxy:3128", "user": user}})
+    assert S3Connection.from_settings(settings).proxy == address
 
 
 def test_a_password_in_the_endpoint_is_refused() -> None:
