@@ -93,29 +93,27 @@ def finish_creation(index: TopicIndex, head: TopicHead) -> None:
         index.create(index.tile_key(head.new.hour), head.new)
 
 
-def close_hour(
-    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, now_ms: int | None = None
-) -> Tile | None:
-    """Write the tile's edges for good, after settling what is pending; None without tile. `now_ms`: see `open_hour`.
+def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, now_ms: int) -> Tile:
+    """Write the tile's edges for good, after settling what is pending. `now_ms`: see `open_hour`.
 
     Raises:
         DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
+        MissingDocumentError: the tile is gone.
     """
     while True:
         stored = index.tile(hour)
-        if stored is None and head.new is not None and head.new.hour == hour:
+        if stored is None:
             finish_creation(index, head)
-            stored = index.tile(hour)
-        if stored is None or stored[0].closed:
-            return stored[0] if stored else None
+            stored = index.existing_tile(hour)
         tile, etag = stored
+        if tile.closed:
+            return tile
         if tile.pending is not None:
             settle(index, hour)
             continue
         kafka = ask_kafka(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
-        clock_ms = hours.now_ms() if now_ms is None else now_ms
-        shut = tiles.close_tile(tile, kafka, find_stamps_ahead(kafka, clock_ms))
+        shut = tiles.close_tile(tile, kafka, find_stamps_ahead(kafka, now_ms))
         if index.swap_tile(shut, etag):
             return shut
 
@@ -205,9 +203,6 @@ def _make(
     if earlier is not None and head.since is not None and earlier < head.since:
         former, earlier = index.existing_tile(earlier)[0], None
     before = close_hour(index, offsets, head, earlier, now_ms) if earlier else None
-    while earlier and before is None:
-        index.existing_tile(earlier)
-        before = close_hour(index, offsets, head, earlier, now_ms)
     after = index.existing_tile(later) if later else None
     kafka = ask_kafka(index, offsets, head, hour)
     if not kafka.exists:

@@ -159,7 +159,7 @@ def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[
     while True:
         stored = tidy(index, hour)
         if stored is None:
-            if head is not None and head.new is not None and head.new.hour == hour:
+            if head is not None:
                 opening.finish_creation(index, head)
             index.existing_tile(hour)
             continue

@@ -6,7 +6,7 @@ from itertools import chain
 from s3lake import hours
 from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.opening import finish_creation, same_log
+from s3lake.commit.opening import same_log
 from s3lake.commit.protocol import Attempt, attempt, ready
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan import tile as tiles
@@ -82,8 +82,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
     if not hours.in_ranges(hour, head.hours):
         raise IncompleteError(unfinished)
-    finish_creation(index, head)
-    tile, etag = ready(index, hour)
+    tile, etag = ready(index, hour, head)
     if not tile.landed:
         raise IncompleteError(unfinished)
     if tile.sums.erased:

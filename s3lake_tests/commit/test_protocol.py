@@ -57,6 +57,7 @@ def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIn
     if requested:
         index.create(index.head_key, TopicHead())
     opening.create_hour(index, hour(0))
+    assert index.tile(hour(0)) is not None
     opening.create_hour(index, hour(0))
     opening.create_hour(index, hour(1))
 
