@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
-from dagster.components.component_scaffolding import scaffold_component
-from dagster.components.scaffold.scaffold import Scaffolder, ScaffoldRequest, scaffold_with
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,24 +34,24 @@ class Source(BaseModel):
     source: str | None = Field(default=None, alias="from", description="File or address of a configuration")
 
 
-class SinkScaffolder(Scaffolder[Source]):
+class SinkScaffolder(dg.Scaffolder[Source]):
     """Writes `defs.yaml` and the configuration next to it: one sink to begin with, or a copy of a file."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[Source]:
         return Source
 
-    def scaffold(self, request: ScaffoldRequest[Source]) -> None:
+    def scaffold(self, request: dg.ScaffoldRequest[Source]) -> None:
         source, folder = request.params.source, request.target_path
         if source is None:
             (folder / "sinks.yaml").write_text(_FIRST)
-            scaffold_component(request, {"config": "sinks.yaml"})
+            dg.scaffold_component(request, {"config": "sinks.yaml"})
             return
         loaded = configuration.load_configuration(source, to_land=False)
         _, secrets = native.write_native(loaded.config, loaded.references)
         if not _is_address(source):
             (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, folder / Path(source).name)
-        scaffold_component(request, {"config": source if _is_address(source) else Path(source).name})
+        dg.scaffold_component(request, {"config": source if _is_address(source) else Path(source).name})
         for notice in loaded.notices:
             print(notice)
         for setting in secrets.values():
@@ -66,7 +64,7 @@ Translation = Annotated[
 ]
 
 
-@scaffold_with(SinkScaffolder)
+@dg.scaffold_with(SinkScaffolder)
 class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
     """Kafka topics landed in S3 as hourly-partitioned assets, exactly once.
 

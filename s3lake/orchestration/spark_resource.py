@@ -22,11 +22,17 @@ class SparkResource(LazyPySparkResource):
     spark_config: dict[str, Any] = Field(default_factory=dict)
     _settings: sink.Spark | None = PrivateAttr(default=None)
 
-    def _init_session(self) -> None:
-        """Make the session, or take the one of this process. dagster-pyspark calls it before it returns a session."""
+    @property
+    def spark_session(self) -> Any:
+        """The session of this process, which is made when it is first used."""
         settings = self._settings or sink.Spark()
         conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
-        self._spark_session = session(settings.model_copy(update={"conf": conf}))
+        return session(settings.model_copy(update={"conf": conf}))
+
+    @property
+    def spark_context(self) -> Any:
+        """The context of the session. Spark Connect has none."""
+        return self.spark_session.sparkContext
 
 
 def open_spark(settings: sink.Spark) -> SparkResource:

@@ -18,16 +18,17 @@ from s3lake.store.connection import S3Connection
 _CREATE = ("PutObject", "CreateMultipartUpload")
 _UPLOAD = (*_CREATE, "UploadPart")
 _clients: dict[S3Connection, Any] = {}
+_sessions: dict[S3Connection, Any] = {}
+"""The sessions of the clients: they have the keys."""
 _making = threading.Lock()
 
 
-def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> Any:
+def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3", session: Any = None) -> Any:
     """Create a client of S3, or of another service of AWS, that tries each request `attempts` times.
 
-    Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint.
+    Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint. `session` is from
+    `_open_session`; None to open one for this client.
     """
-    import boto3
-    import botocore.session
     from botocore import UNSIGNED
     from botocore.config import Config
 
@@ -54,20 +55,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
         raise ConfigurationError(
             f"s3.ca_file {connection.ca_file}: no such file where this runs; every worker needs it"
         )
-    # A session of its own: boto3's default session is one per process, and not safe with threads.
-    core = botocore.session.Session(profile=connection.profile)
-    # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
-    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
-    core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
-    if connection.source is not None:
-        resolver = core.get_component("credential_provider")
-        methods = _METHODS[connection.source]
-        resolver.providers = [provider for provider in resolver.providers if provider.METHOD in methods]
-    if connection.access_key_id is not None:
-        core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
-    if connection.role_arn is not None:
-        _assume(core, connection)
-    client = boto3.session.Session(botocore_session=core).client(
+    client = (session or _open_session(connection)).client(
         service,
         endpoint_url=connection.endpoint_url if service == "s3" else None,
         region_name=connection.region,
@@ -84,6 +72,27 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
 
     client.meta.events.register("provide-client-params.s3", add_parameters)
     return client
+
+
+def _open_session(connection: S3Connection) -> Any:
+    """Open a session of boto3 with the credentials of a connection."""
+    import boto3
+    import botocore.session
+
+    # A session of its own: boto3's default session is one per process, and not safe with threads.
+    core = botocore.session.Session(profile=connection.profile)
+    # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
+    core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
+    if connection.source is not None:
+        resolver = core.get_component("credential_provider")
+        methods = _METHODS[connection.source]
+        resolver.providers = [provider for provider in resolver.providers if provider.METHOD in methods]
+    if connection.access_key_id is not None:
+        core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
+    if connection.role_arn is not None:
+        _assume(core, connection)
+    return boto3.session.Session(botocore_session=core)
 
 
 def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]:
@@ -188,20 +197,22 @@ def get_client(connection: S3Connection) -> Any:
     if connection not in _clients:
         with _making:
             if connection not in _clients:
-                _clients[connection] = make_client(connection)
+                _sessions[connection] = _open_session(connection)
+                _clients[connection] = make_client(connection, session=_sessions[connection])
     return _clients[connection]
 
 
 def find_keys(connection: S3Connection) -> Any:
     """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
-    credentials = get_client(connection)._get_credentials()
+    get_client(connection)
+    credentials = _sessions[connection].get_credentials()
     return credentials.get_frozen_credentials() if credentials else None
 
 
 def _forget_clients() -> None:
     """Forget the parent's connections, and a lock that another thread may hold."""
-    global _clients, _making
-    _clients, _making = {}, threading.Lock()
+    global _clients, _sessions, _making
+    _clients, _sessions, _making = {}, {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

@@ -1,6 +1,7 @@
 """The resources of a configuration: dagster-aws's and dagster-pyspark's, for the assets of a project too."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import dagster_aws.s3
@@ -77,12 +78,12 @@ def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(
 def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[Any] = []
-    monkeypatch.setattr(spark_resource, "session", opened.append)
+    opened = Mock()
+    monkeypatch.setattr(spark_resource, "session", opened)
     resource = s3lake.SparkResource(spark_config={"spark.app.name": "mine", "spark.ui.port": 4041})
     resource._settings = config.spark
-    resource._init_session()
-    assert opened[0].conf == {"spark.app.name": "mine", "spark.ui.port": "4041"}
+    assert (resource.spark_session, resource.spark_context) == (opened(), opened().sparkContext)
+    assert opened.call_args_list[0].args[0].conf == {"spark.app.name": "mine", "spark.ui.port": "4041"}
 
 
 class TestOfTheProject:

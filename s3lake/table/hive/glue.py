@@ -92,7 +92,8 @@ def _require_own(existing: dict[str, Any], table: HiveTable, database: str) -> N
     if not is_same or not _OWNER.items() <= existing.get("Parameters", {}).items():
         raise TableConflictError(
             f"table {database}.{table.name} exists, at {location or 'no location'}, and s3lake did not make it for "
-            f"{table.location}: give another --database, or delete the table in Glue if it is not needed"
+            f"{table.location}: give another --database, or delete the table in Glue, which keeps its objects, if it "
+            "is not needed, or if s3lake made it before it set the parameter managed_by = s3lake; then run this again"
         )
 
 
