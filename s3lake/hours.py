@@ -64,11 +64,14 @@ def shift(hour: str, by: int) -> str:
 def require_range(first: str | None, last: str | None) -> None:
     """Check the ends that a user gives: texts are compared, so a day would select hours without notice.
 
+    An empty text is not an hour: it is a variable that is not set, and would select all hours.
+
     Raises:
         ValueError: one of them is not an hour, or the first is later than the last.
     """
-    for hour in filter(None, (first, last)):
-        parse(hour)
+    for hour in (first, last):
+        if hour is not None:
+            parse(hour)
     if first and last and first > last:
         raise ValueError(f"{first} is later than {last}")
 

@@ -74,6 +74,8 @@ def retention(
     from s3lake.land.maintenance.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)
+    if age is not None and age < 3600:  # 30 is 30 seconds, and days are meant
+        raise ConfigurationError(f"--older-than {older_than}: expected at least 1h, with its unit, for example 30d")
     _change(request, lambda target, _: expire_hours(target, yes=request.yes, older_than_s=age))
 
 

@@ -270,7 +270,7 @@ def _report(context: dg.OpExecutionContext, catalog: Catalog, target: "TopicSink
 def _requested_routes(catalog: Catalog, change: Change, config: Any) -> list[Route]:
     """Return the topics of the sinks that the run config names. Raise Failure if one cannot be changed in this way."""
     try:
-        hours.require_range(getattr(config, "from_", ""), getattr(config, "to", ""))
+        hours.require_range(getattr(config, "from_", "") or None, getattr(config, "to", "") or None)
     except ValueError as error:
         raise dg.Failure(f"from, to: {error}", allow_retries=False) from None
     routes = [route for route in catalog.routes if change.applies(route.sink)]

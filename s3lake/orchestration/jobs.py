@@ -57,7 +57,7 @@ def _parse_group(config: GroupConfig, sink: Sink) -> dict[str, list[str]]:
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
         try:
-            hours.require_range(first, last)
+            hours.require_range(first, last or None)
             requested = list(hours.span(first, last or first))
         except ValueError as error:
             raise dg.Failure(f"hours: {span}: {error}", allow_retries=False) from None

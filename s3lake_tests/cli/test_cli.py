@@ -91,6 +91,10 @@ class TestExitCodeTwo:
             ),
             (("rewrite", "--from", TEN), "--to H missing: this command never changes everything"),
             (("verify", "--from", TEN, "--to", START), "2026-01-05T10 is later than 2026-01-05T08"),
+            (("compact", "--from", "", "--to", ""), "'' is not an hour"),
+            (("rewrite", "--from", TEN, "--to", ""), "'' is not an hour"),
+            (("dead-letters", "replay", "--hour", ""), "'' is not an hour"),
+            (("retention", "--older-than", "30"), "--older-than 30: expected at least 1h, with its unit"),
             (("rewrite",), "--from H and --to H missing: this command never changes everything"),
         ],
     )
