@@ -128,12 +128,6 @@ def test_a_type_that_stands_twice_is_defined_once(registry: SchemaRegistry) -> N
     assert rows(part.streams["data"]) == "[{'a': 'L', 'b': 'S', 'c': ['L']}]"
 
 
-def test_logical_types_that_columns_do_not_have_are_none_in_files(registry: SchemaRegistry) -> None:
-    schema = field({"type": "long", "logicalType": "timestamp-micros"})
-    (part,) = landed(registry, "avro", framed(registry.add(schema), b"\4")).parts
-    assert schema_in(part.streams["data"])["fields"] == [{"name": "a", "type": "long"}]
-
-
 def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
     said = field("int") | {"doc": "An order.", "aliases": ["Bill"]}
     said["fields"][0] |= {"doc": "How many."}

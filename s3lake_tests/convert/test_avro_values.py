@@ -239,16 +239,6 @@ def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegi
         assert to_document(converted.seen) == {"key": "int64", "value": {"struct": {"a": "date"}}}
 
 
-def test_an_envelope_can_have_values_with_a_schema_beside_keys_of_json(registry: SchemaRegistry) -> None:
-    envelope = Envelope("record", ("key", "value"), "t")
-    by = Conversion("json", "avro", "parquet", "skip", envelope, registry=registry.connection)
-    bad = framed(registry.add(record(("a", logical("int", "time-millis")))), b"\x01")
-    good = message(registry, record(("a", logical("int", "time-millis"))), {"a": datetime.time(0)})
-    converted = by(batch(bad, good, good, keys=[b'{"k":1}', b'{"k":2}', b"broken"]), {})
-    assert sorted(converted.refused) == [0, 2]
-    assert converted.parts[0].streams["data"].to_pylist() == [{"key": {"k": 2}, "value": {"a": datetime.time(0)}}]
-
-
 # JSON Schema
 
 

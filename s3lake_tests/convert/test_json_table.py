@@ -38,20 +38,6 @@ def test_fields_become_columns() -> None:
     assert refused == {}
 
 
-def test_a_missing_field_is_null() -> None:
-    assert rows({"a": 1}, {"b": "x"}) == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
-
-
-def test_known_columns_come_first_and_stay_though_nobody_shows_them() -> None:
-    batch, columns, _ = read_objects(binary({"c": 1, "a": 2}), {"a": "int64", "b": "string"})
-    assert list(columns) == batch.schema.names == ["a", "b", "c"]
-    assert batch.to_pylist() == [{"a": 2, "b": None, "c": 1}]
-
-
-def test_known_columns_make_a_batch_of_empty_objects() -> None:
-    assert rows({}, {"a": None}, columns={"a": "int64"}) == [{"a": None}, {"a": None}]
-
-
 def test_integers_widen_to_doubles() -> None:
     batch, columns, _ = read_objects(binary({"a": 1}, {"a": 2.5}, {"a": 2**70}), {"a": "int64"})
     assert columns == {"a": "double"}
@@ -90,10 +76,6 @@ def test_what_is_no_object_is_refused_and_never_reaches_pyarrow(value: bytes) ->
     batch, _, refused = read_objects(binary(value, {"a": 1}), {})
     assert refused == {0: "the value is not a JSON object, which a table needs"}
     assert batch.to_pylist() == [{"a": 1}]
-
-
-def test_no_values_make_no_batch() -> None:
-    assert read_objects(binary(), {"a": "int64"}) == (None, {"a": "int64"}, {})
 
 
 @pytest.mark.parametrize(

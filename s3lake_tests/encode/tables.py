@@ -2,7 +2,6 @@
 
 import datetime
 import decimal
-import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -102,48 +101,6 @@ def batches(of: pa.Schema) -> st.SearchStrategy[list[pa.RecordBatch]]:
     return st.lists(st.sampled_from(list(of)), min_size=1, max_size=3, unique_by=lambda field: field.name).flatmap(
         of_some
     )
-
-
-def some_rows() -> list[dict[str, Any]]:
-    """Three rows with every type: values, nulls, and what is empty."""
-    item = {
-        "sku": "a-1",
-        "amount": decimal.Decimal("12.50"),
-        "at": datetime.datetime(2026, 11, 20, 8, 15, 0, 123_000, UTC),
-    }
-    full = {
-        "yes": True,
-        "small": -5,
-        "large": 2**40,
-        "single": 1.5,
-        "double": 0.1,
-        "text": 'é "quoted", \n',
-        "data": b"\x00\xff",
-        "day": datetime.date(2026, 11, 20),
-        "time": datetime.time(8, 15, 0, 123_000),
-        "at": item["at"],
-        "id": uuid.UUID("12345678-9abc-def0-1234-56789abcdef0"),
-        "price": decimal.Decimal("-0.00000001"),
-        "units": decimal.Decimal(10**38 - 1),
-        "tags": ["a", None, ""],
-        "grid": [[1], [], None],
-        "item": item,
-        "items": [item, None, dict.fromkeys(item)],
-        "counts": [("a", 1), ("b", None)],
-        "by_sku": [("a-1", item), ("a-2", None)],
-        "deep": {"inner": {"ids": [1, None]}},
-    }
-    empty = {"text": "", "data": b"", "tags": [], "grid": [], "items": [], "counts": [], "by_sku": []}
-    return [
-        full,
-        dict.fromkeys(EVERYTHING.names),
-        dict.fromkeys(EVERYTHING.names) | empty | {"item": dict.fromkeys(item), "deep": {"inner": None}},
-    ]
-
-
-def everything() -> pa.RecordBatch:
-    """The batch of `some_rows`."""
-    return pa.RecordBatch.from_pylist(some_rows(), EVERYTHING)
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:

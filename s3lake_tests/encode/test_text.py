@@ -115,11 +115,6 @@ def test_closing_a_drained_file_adds_nothing(framing: tuple[str, str, str]) -> N
     assert b"".join(out) == before
 
 
-@pytest.mark.parametrize("codec", COMPRESSED)
-def test_equal_records_make_equal_files(codec: str) -> None:
-    assert written(form(codec), [records(b'{"a":1}')]) == written(form(codec), [records(b'{"a":1}')])
-
-
 @pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("zstd", 1, 19)])
 def test_a_level_is_passed_on(codec: str, low: int, high: int) -> None:
     text = records(*(b'{"id":%d,"of":%d}' % (number, number % 97) for number in range(5000)))

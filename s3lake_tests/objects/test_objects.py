@@ -297,34 +297,6 @@ def test_an_iggy_line_is_a_value() -> None:
     assert read_with_key(line + b"\n", "json", "string", framing=LINES, envelope=fields) == [{"value": line.decode()}]
 
 
-METADATA = optional(
-    "metadata",
-    {
-        "type": "record",
-        "name": "m",
-        "fields": [
-            {"name": "timestamp", "type": "long"},
-            {"name": "topic", "type": "string"},
-            {"name": "partition", "type": "int"},
-            {"name": "offset", "type": "long"},
-        ],
-    },
-)
-
-
-def test_records_in_columns_have_the_recorded_value() -> None:
-    fields = [
-        optional("value", {"type": "record", "name": "v", "fields": [optional("n", "int")]}),
-        METADATA,
-    ]
-    metadata = {"timestamp": 1500, "topic": "t", "partition": 3, "offset": 7}
-    body = avro([{"value": {"n": 1}, "metadata": metadata}, {"metadata": metadata}], *fields)
-    recorded = {"value": {"struct": {"n": "double", "more": "string"}}}
-    found = rows(body, "avro", recorded=recorded, envelope=envelope("record", *ALL))
-    assert found[0] == {"key": None, "value": {"n": 1.0, "more": None}, "headers": None, "metadata": metadata}
-    assert found[1]["value"] is None
-
-
 def test_every_schema_is_one_that_spark_has() -> None:
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,6 +1,5 @@
 """Columns: what JSON objects show, how two of them unite, and when they do not."""
 
-import operator
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert.json_types import infer_type
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import (
     Columns,
@@ -27,20 +25,6 @@ from s3lake.schema.unite import Conflict, find_illegal_name, merge_columns, unif
 def type_of(document: Any) -> Type:
     """A type as the index writes it."""
     return from_document({"": document})[""]
-
-
-def test_structs_that_are_equal_are_not_unequal() -> None:
-    assert not operator.ne(Struct({"a": Primitive.INT64}), Struct({"a": Primitive.INT64}))
-    assert Struct({"a": Primitive.INT64}) != Struct({"a": Primitive.DOUBLE})
-
-
-def test_more_levels_than_readers_take_are_a_conflict() -> None:
-    value: Any = 1
-    for _ in range(33):
-        value = {"a": value}
-    with pytest.raises(Conflict, match="nests deeper than 32 levels"):
-        infer_type(value)
-    infer_type(value["a"])
 
 
 @pytest.mark.parametrize(
@@ -114,15 +98,12 @@ def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
     }
 
 
-def test_what_pyarrow_takes_for_a_timestamp_is_a_string() -> None:
+def test_what_pyarrow_saw_only_null_is_no_column_and_a_timestamp_without_a_zone_is_a_string() -> None:
+    assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
     assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
         "a": Primitive.STRING,
         "b": List(Primitive.STRING),
     }
-
-
-def test_what_pyarrow_saw_only_null_is_no_column() -> None:
-    assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
 
 
 def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
@@ -160,7 +141,7 @@ def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> N
 
 
 @given(_columns, _columns)
-def test_agreeing_again_changes_nothing(one: Columns, other: Columns) -> None:
+def test_it_does_not_matter_how_often_they_are_merged(one: Columns, other: Columns) -> None:
     once = merge_columns(one, other)
     assert merge_columns(once, other) == once
     assert merge_columns(once, one) == once

@@ -1,8 +1,7 @@
 """How to reach an S3 API, as plain values: of a configuration, of Dagster's resource."""
 
 import base64
-import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,12 +95,6 @@ def test_every_field_of_dagsters_resource_is_known() -> None:
     known = {"endpoint_url", "region_name", "max_attempts", "profile_name", "use_ssl", "verify"}
     known |= {"use_unsigned_session", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
     assert set(S3Resource.model_fields) == known
-
-
-def test_a_connection_is_plain_values() -> None:
-    connection = S3Connection(secret_access_key=SECRET)
-    assert pickle.loads(pickle.dumps(connection)) == connection
-    assert all(isinstance(getattr(connection, f.name), str | int | float | tuple | None) for f in fields(connection))
 
 
 def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects() -> None:

@@ -130,15 +130,22 @@ def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("source", "access"), [("default", "AKIAVARIABLE"), ("environment", "AKIAVARIABLE"), ("profile", "AKIAFILE")]
+    ("settings", "access"),
+    [
+        ({"credentials": "default"}, "AKIAVARIABLE"),
+        ({"credentials": "environment"}, "AKIAVARIABLE"),
+        ({"credentials": "profile"}, "AKIAFILE"),
+        ({"profile": "lake"}, "AKIALAKE"),
+    ],
 )
 def test_credentials_are_looked_for_in_the_one_place_that_is_named(
-    server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, access: str
+    server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], access: str
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAVARIABLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
-    (tmp_path / "credentials").write_text("[default]\naws_access_key_id = AKIAFILE\naws_secret_access_key = hush\n")
-    store_of(server, credentials=source).head("a")
+    profile = "[{}]\naws_access_key_id = {}\naws_secret_access_key = hush\n"
+    (tmp_path / "credentials").write_text(profile.format("default", "AKIAFILE") + profile.format("lake", "AKIALAKE"))
+    store_of(server, **settings).head("a")
     assert signed_by(server) == access
 
 
@@ -150,12 +157,6 @@ def test_a_place_without_credentials_is_told_though_another_one_has_some(
     for source in ("profile", "instance", "container", "web_identity"):
         with pytest.raises(StoreDeniedError, match=r"Unable to locate credentials\. To go on: correct s3\.credentials"):
             store_of(server, credentials=source).head("a")
-
-
-def test_a_profile_is_taken_by_its_name(server: Scripted, tmp_path: Path) -> None:
-    (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = AKIALAKE\naws_secret_access_key = hush\n")
-    store_of(server, profile="lake").head("a")
-    assert signed_by(server) == "AKIALAKE"
 
 
 def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -286,12 +285,3 @@ class TestSecrets:
         assert error.__suppress_context__
         assert SECRET not in str(error) + repr(error)
         assert TOKEN not in str(error) + repr(error)
-
-
-class TestProcesses:
-    def test_requests_of_many_threads_are_all_counted(self, server: Scripted) -> None:
-        store = server.store()
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda number: store.put(f"{number}", b""), range(80)))
-        assert store.requests == Counter({"PutObject": 80})
-        assert len(server.asked) == 80

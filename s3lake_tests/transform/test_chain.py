@@ -114,28 +114,17 @@ def test_connects_json_is_unwrapped_where_values_may_change() -> None:
     ]
 
 
-def test_connects_json_whose_payload_does_not_fit_refuses_its_record() -> None:
-    value = {"schema": {"type": "int32"}, "payload": "x"}
-    assert "the payload does not fit its schema" in refusal(Message(value), ADD, value="connect_json")
-
-
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b'{"a":1}{"b":2}', b"[" * 100_000])
 def test_a_value_that_is_not_json_refuses_its_record(data: bytes) -> None:
     assert refusal(Message(data), ADD).startswith("the value: ")
+    unfit = Message({"schema": {"type": "int32"}, "payload": "x"})
+    assert "the payload does not fit its schema" in refusal(unfit, ADD, value="connect_json")
 
 
 def test_the_name_of_a_transform_is_in_the_reason() -> None:
     mask = smt("MaskField$Value", {"fields": "a"}, name="hideMail")
     reason = refusal(Message(None), mask)
     assert reason == "transform 'hideMail' (MaskField$Value): the value is null, a JSON object is needed"
-
-
-def test_the_wallclock_is_the_micro_batchs_for_every_record() -> None:
-    done = run(chain(WALLCLOCK), Message({}), Message({}, headers=(("a", b"1"),)))
-    assert done.batch.column("headers").to_pylist() == [
-        [{"key": "w", "value": b"2020-01-05"}],
-        [{"key": "a", "value": b"1"}, {"key": "w", "value": b"2020-01-05"}],
-    ]
 
 
 def test_headers_stay_in_order_whichever_way_they_are_added() -> None:

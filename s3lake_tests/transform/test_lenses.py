@@ -63,11 +63,6 @@ def test_where_the_timestamp_comes_from(field: str, expected: bytes) -> None:
     assert headers_after(message, converter(field=field), key="json") == [("ts", expected)]
 
 
-def test_the_whole_value_can_be_the_timestamp() -> None:
-    assert converted(CLOCK) == b"2020-01-05-11"
-    assert converted(CLOCK, field="_value") == b"2020-01-05-11"
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -115,9 +110,20 @@ def test_texts_are_read_by_the_first_pattern_that_matches(text: str, patterns: A
     assert converted({"t": text}, field="t", format_from_pattern=patterns) == expected
 
 
-@pytest.mark.parametrize("value", [None, {"other": 1}, {"t": None}])
-def test_a_null_or_missing_timestamp_is_a_header_without_a_value(value: Any) -> None:
-    assert converted(value, field="t") is None
+@pytest.mark.parametrize(
+    ("value", "options", "expected"),
+    [
+        (None, {"field": "t"}, None),
+        ({"other": 1}, {"field": "t"}, None),
+        ({"t": None}, {"field": "t"}, None),
+        (CLOCK, {}, b"2020-01-05-11"),
+        (CLOCK, {"field": "_value"}, b"2020-01-05-11"),
+    ],
+)
+def test_the_whole_value_is_the_timestamp_if_no_field_is_and_null_is_a_header_without_a_value(
+    value: Any, options: dict[str, str], expected: bytes | None
+) -> None:
+    assert converted(value, **options) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,22 +152,19 @@ def test_the_payload_of_connects_json_is_looked_into_and_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("moment", "options", "expected"),
     [
-        ({"value.type": "epoch"}, b"1578223264123"),
-        ({"format": "yyyy-MM-dd HH:mm:ss.SSS"}, b"2020-01-05 11:21:04.123"),
-        ({"format": "yyyy-MM-dd HH:mm:ss.SSS", "timezone": "Asia/Kolkata"}, b"2020-01-05 16:51:04.123"),
-        ({}, b"2020-01-05T11:21:04.123"),
-        ({"format": "HH:mm", "rolling.window.type": "minutes", "rolling.window.size": "15"}, b"11:15"),
+        ("04.123", {"value.type": "epoch"}, b"1578223264123"),
+        ("04.123", {"format": "yyyy-MM-dd HH:mm:ss.SSS"}, b"2020-01-05 11:21:04.123"),
+        ("04.123", {"format": "yyyy-MM-dd HH:mm:ss.SSS", "timezone": "Asia/Kolkata"}, b"2020-01-05 16:51:04.123"),
+        ("04.123", {}, b"2020-01-05T11:21:04.123"),
+        ("04", {}, b"2020-01-05T11:21:04"),
+        ("04.500", {}, b"2020-01-05T11:21:04.5"),
+        ("04", {"format": "HH:mm", "rolling.window.type": "minutes", "rolling.window.size": "15"}, b"11:15"),
     ],
 )
-def test_insert_wallclock(options: dict[str, Any], expected: bytes) -> None:
-    assert wallclock_at("2020-01-05T11:21:04.123Z", options) == expected
-
-
-def test_the_wallclock_without_a_fraction() -> None:
-    assert wallclock_at("2020-01-05T11:21:04Z", {}) == b"2020-01-05T11:21:04"
-    assert wallclock_at("2020-01-05T11:21:04.500Z", {}) == b"2020-01-05T11:21:04.5"
+def test_insert_wallclock(moment: str, options: dict[str, Any], expected: bytes) -> None:
+    assert wallclock_at(f"2020-01-05T11:21:{moment}Z", options) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,10 +188,6 @@ def test_insert_rolling_wallclock(moment: str, kind: str, size: int, expected: s
     name = "InsertRollingWallclock"
     assert wallclock_at(moment, {**window, "format": "yyyy-MM-dd HH:mm"}, name) == expected.encode()
     assert wallclock_at(moment, {**window, "value.type": "epoch"}, name) == str(ms(f"{expected}Z")).encode()
-
-
-def test_windows_are_of_15_minutes_if_nothing_is_said() -> None:
-    assert wallclock_at("2020-01-01T01:29:59Z", {"format": "HH:mm"}, "InsertRollingWallclock") == b"01:15"
 
 
 @pytest.mark.parametrize(

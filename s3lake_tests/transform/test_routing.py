@@ -41,25 +41,17 @@ def test_timestamp_router(options: dict[str, Any], expected: str) -> None:
     assert after(Message({}), smt("TimestampRouter", options)).topic == expected
 
 
-def test_timestamp_router_needs_a_timestamp() -> None:
-    reason = refusal(Message({}, timestamp=-1), smt("TimestampRouter", name="daily"))
-    assert reason == "transform 'daily' (TimestampRouter): the record has no timestamp"
-
-
 def test_later_transforms_see_the_new_name() -> None:
     route = smt("RegexRouter", {"regex": "(.*)s", "replacement": "$1"})
     assert after(Message({}), route, smt("InsertField$Value", {"topic.field": "t"})).value == {"t": "order"}
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/../b", "a//b", "x\n", "n" * 250])
-def test_a_name_that_no_object_key_could_hold_refuses_the_record(name: str) -> None:
+def test_a_topic_without_a_name_for_keys_refuses_the_record(name: str) -> None:
     reason = refusal(Message({}), smt("RegexRouter", {"regex": ".*(s)", "replacement": name}))
     assert "the topic would be called" in reason
-
-
-def test_only_chains_with_a_router_give_a_topic() -> None:
-    assert "topic" not in run(chain(smt("Flatten$Value")), Message({})).batch.schema.names
-    assert "topic" in run(chain(smt("TimestampRouter")), Message({})).batch.schema.names
+    reason = refusal(Message({}, timestamp=-1), smt("TimestampRouter", name="daily"))
+    assert reason == "transform 'daily' (TimestampRouter): the record has no timestamp"
 
 
 # Headers
@@ -84,11 +76,6 @@ def test_insert_header(literal: str, value: bytes | None) -> None:
     insert = smt("InsertHeader", {"header": "AAA", "value.literal": literal})
     existing = (("AAA", b"existing"), ("BBB", b"existing"))
     assert headers_after(Message({}, headers=existing), insert) == [*existing, ("AAA", value)]
-
-
-def test_drop_headers() -> None:
-    message = Message({}, headers=(("a", b"1"), ("b", b"2"), ("a", b"3")))
-    assert headers_after(message, smt("DropHeaders", {"headers": "a"})) == [("b", b"2")]
 
 
 def test_no_headers_are_null() -> None:
@@ -126,12 +113,6 @@ def test_other_records_pass_a_transform_with_a_predicate() -> None:
     mask = smt("MaskField$Value", {"fields": "a"}, predicate=when("HasHeaderKey", name="secret"))
     done = run(chain(mask), Message({"a": 1}, headers=(("secret", None),)), Message(b'{ "a": 1 }'))
     assert done.batch.column("value").to_pylist() == [b'{"a":0}', b'{ "a": 1 }']
-
-
-def test_a_condition_can_give_constant_headers_to_some() -> None:
-    insert = smt("InsertHeader", {"header": "null", "value.literal": "yes"}, predicate=when("RecordIsTombstone"))
-    done = run(chain(insert), Message({}), Message(None))
-    assert done.batch.column("headers").to_pylist() == [None, [{"key": "null", "value": b"yes"}]]
 
 
 def test_the_whole_names_of_classes_work() -> None:

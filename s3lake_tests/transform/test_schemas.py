@@ -70,20 +70,18 @@ def test_what_one_converter_gives_the_next_one_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number", "text"),
+    ("kind", "number", "type", "cast"),
     [
-        ("Date", DAY, "2020-01-05"),
-        ("Time", 1, "00:00:00.001Z"),
-        ("Timestamp", CLOCK, "2020-01-05T11:21:04.123Z"),
-        ("Timestamp", DAY * 86_400_000, "2020-01-05"),
+        ("Date", DAY, "string", "2020-01-05"),
+        ("Time", 1, "string", "00:00:00.001Z"),
+        ("Timestamp", CLOCK, "string", "2020-01-05T11:21:04.123Z"),
+        ("Timestamp", DAY * 86_400_000, "string", "2020-01-05"),
+        ("Date", DAY, "int64", DAY),
     ],
 )
-def test_cast_to_string_prints_them(kind: str, number: int, text: str) -> None:
-    assert changed(kind, number, "Cast$Value", spec="a:string") == text
-
-
-def test_cast_to_a_number_keeps_it() -> None:
-    assert changed("Date", DAY, "Cast$Value", spec="a:int64") == DAY
+def test_cast_prints_them_and_keeps_their_number(kind: str, number: int, type: str, cast: Any) -> None:
+    assert changed(kind, number, "Cast$Value", spec=f"a:{type}") == cast
+    assert changed(kind, number, "InsertField$Value", offset_field="o") == number
 
 
 def test_mask_field_empties_them_and_replaces_none() -> None:
@@ -98,11 +96,6 @@ def test_headers_of_lenses_use_their_units() -> None:
         {"header.name": "h", "field": "_value.a", "target.type": "string", "format.to.pattern": "yyyy-MM-dd"},
     )
     assert headers_after(connect_json("Date", DAY), header, value="connect_json") == [("h", b"2020-01-05")]
-
-
-def test_what_is_not_touched_stays_a_number_in_json() -> None:
-    inserted = smt("InsertField$Value", {"offset.field": "o"})
-    assert after(connect_json("Date", DAY), inserted, value="connect_json").value == {"a": DAY, "o": 100}
 
 
 def test_those_of_avro_are_known_too() -> None:

@@ -86,13 +86,3 @@ def test_fields_that_a_schema_fills_or_drops_are_not_missing(format: str, compat
         assert [row["note"] for row in rows(world)] == ["none", "none", "n"]
     else:
         assert (manifest.dropped, manifest.filled) == ({"note": 1, "to.street": 1}, {})
-
-
-def test_a_property_that_a_json_schema_does_not_name_is_not_missing() -> None:
-    with serving() as registry:
-        world = World(format={"type": "parquet"}, converter={"value": "json_schema", "registry": {"url": registry.url}})
-        number = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
-        staged(world, [(None, framed(number, b'{"a":1,"b":2}'), []), (None, framed(number, b'{"a":3}'), [])])
-        (manifest,) = world.manifests.values()
-        report = world.verify()
-    assert (report.differences, report.landed, manifest.dropped) == ((), 2, {"b": 1})

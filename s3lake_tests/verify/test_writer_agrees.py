@@ -214,21 +214,8 @@ def test_schemas_that_contradict_each_other_for_the_first_time_in_one_commit_sha
     assert world.verify().checked[0].dead_letters == 1
 
 
-def test_headers_are_compared_next_to_data_that_nothing_separates() -> None:
-    framing = {"opening": "[", "between": ",", "closing": "]"}
-    world = World(format={"type": "text", "framing": framing}, sidecars={"headers": "avro"})
-    agree(world, [(None, b"1", [("a", b"1")]), (None, b"2", [])], 0)
-
-
 @pytest.mark.parametrize("form", ["avro", "parquet", "json"])
 @pytest.mark.parametrize("converter", ["json", "connect_json"])
 def test_blanks_around_a_key_are_in_a_sidecar_or_between_its_lines(form: str, converter: str) -> None:
     world = World(format={"type": "avro"}, converter={"key": converter, "value": "bytes"}, sidecars={"keys": form})
     agree(world, [(key, b"x", []) for key in (b' {"a":1}', b'"b"\n', b"\t[1] ")], 0)
-
-
-@pytest.mark.parametrize("number", ["33554448.0", "16777217", "1e-46", "0.10000000149011612"])
-def test_floats_of_connect_stay_the_numbers_that_they_are_in_json(number: str) -> None:
-    schema = {"type": "struct", "fields": [{"type": "float", "field": "a"}]}
-    value = f'{{"schema":{json.dumps(schema)},"payload":{{"a":{number}}}}}'
-    agree(World(format={"type": "text"}, converter={"value": "connect_json"}), [(None, value.encode(), [])], 0)
