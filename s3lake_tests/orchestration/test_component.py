@@ -15,7 +15,6 @@ import yaml
 from dagster._utils.test.definitions import scoped_definitions_load_context
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
-from dagster.components.testing.test_cases import TestTranslation
 
 import s3lake
 from s3lake.errors import ConfigurationError
@@ -175,29 +174,6 @@ def test_a_component_has_the_assets_and_all_else_of_its_python_twin(
     assert any(key.startswith("forward/stdout") for key in keys(build_definitions(config)))
     component = loaded(config.model_dump(mode="json", include={"examples"}) | CONFIG, **attributes)
     assert graph(component) == graph(build_definitions(config, **twin))
-
-
-@pytest.mark.filterwarnings("ignore:Accessing `{{automation_condition:DeprecationWarning")
-class TestTranslations(TestTranslation):
-    """Dagster's own cases for what a component's `translation` may say."""
-
-    def test_is_what_the_asset_has(
-        self,
-        attributes: dict[str, Any],
-        assertion: Callable[[dg.AssetSpec], bool],
-        key_modifier: Callable[[dg.AssetKey], dg.AssetKey] | None,
-        loaded: Callable[..., dg.Definitions],
-    ) -> None:
-        if "partitions_def" in attributes:  # of all that it may say the one thing that is not the asset's to choose
-            with pytest.raises(ComponentTreeException) as refused:
-                loaded(CONFIG, translation=attributes)
-            assert "take s3lake.hourly(sink)" in str(refused.value.__cause__)
-            return
-        key = s3lake.sink_key("events", "orders")
-        definitions = loaded(CONFIG, translation=attributes)
-        assert assertion(
-            definitions.resolve_asset_graph().get((key_modifier or (lambda one: one))(key)).to_asset_spec()
-        )
 
 
 def test_a_mistake_in_the_file_is_named_with_its_place(loaded: Callable[..., dg.Definitions]) -> None:

@@ -93,25 +93,15 @@ class TestOfTheProject:
     def plain(self) -> Config:
         return native.loads(TEXT.replace('  objects: {encryption: "aws:kms", kms_key_id: alias/lake}\n', ""), "a")
 
-    def test_an_s3_resource_of_dagster_aws_is_landed_with(self, plain: Config) -> None:
+    @pytest.mark.parametrize("key", [None, "their_s3"], ids=["given", "by key"])
+    def test_an_s3_resource_of_dagster_aws_is_landed_with(self, key: str | None, plain: Config) -> None:
         own = dagster_aws.s3.S3Resource(region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other")
-        catalog = Catalog(plain, resources={"s3": own})
-        with dg.build_resources(define_resources(catalog)) as resources:
+        catalog = Catalog(plain, resources={"s3": key or own})
+        project = {key: own} if key else {}  # and not the client that dagster-aws makes of it
+        with dg.build_resources({**project, **define_resources(catalog)}) as resources:
             connection = find_s3_connection(resources, catalog)
         assert connection is not None
         assert (connection.region, connection.secret_access_key) == ("us-east-1", "other")
-
-    def test_one_by_key_is_too_and_is_not_the_client_that_dagster_aws_makes_of_it(self, plain: Config) -> None:
-        catalog = Catalog(plain, resources={"s3": "their_s3"})
-        own = {
-            "their_s3": dagster_aws.s3.S3Resource(
-                region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other"
-            )
-        }
-        with dg.build_resources({**own, **define_resources(catalog)}) as resources:
-            connection = find_s3_connection(resources, catalog)
-        assert connection is not None
-        assert connection.region == "us-east-1"
 
     def test_a_lazy_spark_resource_is_landed_with(self, plain: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LazyPySparkResource, "spark_session", "their session")

@@ -1,6 +1,7 @@
 """Which run lands a topic, and which one failed last to land it, and why."""
 
 import dagster as dg
+import pytest
 
 from s3lake import hours
 from s3lake.orchestration import names
@@ -44,13 +45,19 @@ class TestLastFailure:
         assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
         assert last_failure(instance, "events", "clicks", 0) is None
 
-    def test_is_found_under_the_prefix_of_a_component(self, instance: dg.DagsterInstance) -> None:
-        found = run(instance, dg.Failure("Kafka did not answer"), {**ALONE, names.SINK: "lake/events"})
-        assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
-
-    def test_without_an_exception_of_ours_is_the_exception(self, instance: dg.DagsterInstance) -> None:
-        run(instance, KeyError("x"), ALONE)
-        assert "KeyError" in (last_failure(instance, "events", "orders", 0) or "")
+    @pytest.mark.parametrize(
+        ("sink", "error", "words"),
+        [
+            ("lake/events", dg.Failure("Kafka did not answer"), ": Kafka did not answer"),
+            ("events", KeyError("x"), "KeyError"),
+        ],
+        ids=["under the prefix of a component", "an exception that is not ours"],
+    )
+    def test_is_found(self, sink: str, error: Exception, words: str, instance: dg.DagsterInstance) -> None:
+        found = run(instance, error, {**ALONE, names.SINK: sink})
+        failure = last_failure(instance, "events", "orders", 0) or ""
+        assert failure.startswith(f"run {found}: ")
+        assert words in failure
 
 
 def test_a_long_queue_of_a_backfill_hides_no_run_that_lands(instance: dg.DagsterInstance) -> None:
