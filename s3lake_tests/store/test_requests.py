@@ -59,6 +59,22 @@ def test_a_listing_goes_on_where_a_page_ends(server: Scripted) -> None:
     assert queried(server, "prefix", "continuation-token") == [("raw/", None), ("raw/", "t2"), ("raw/", "t3")]
 
 
+def test_the_names_below_a_prefix_are_listed_page_by_page_up_to_the_next_slash(server: Scripted) -> None:
+    store = server.store()
+    server.script = [
+        page(IsTruncated="true", CommonPrefixes="<Prefix>raw/a/</Prefix>", NextContinuationToken="t2"),
+        page(IsTruncated="true", NextContinuationToken="t3"),
+        page(IsTruncated="false", CommonPrefixes="<Prefix>raw/bc/</Prefix>"),
+    ]
+    assert list(store.list_steps("raw/")) == ["a", "bc"]
+    assert queried(server, "prefix", "delimiter", "continuation-token") == [
+        ("raw/", "/", None),
+        ("raw/", "/", "t2"),
+        ("raw/", "/", "t3"),
+    ]
+    assert store.requests == {"ListObjectsV2": 3}
+
+
 def test_uploads_under_way_are_listed_page_by_page_with_the_moment_they_began(server: Scripted) -> None:
     one = "<Key>raw/{}</Key><UploadId>u-{}</UploadId><Initiated>2026-11-22T10:14:48.125Z</Initiated>"
     server.script = [
@@ -73,6 +89,13 @@ def test_uploads_under_way_are_listed_page_by_page_with_the_moment_they_began(se
         ("raw/", "raw/a", None),
         ("raw/", "raw/b", None),
     ]
+
+
+def test_an_object_is_written_with_its_metadata_and_unless_it_is_said_without_a_condition(server: Scripted) -> None:
+    assert server.store().put("raw/k", b"body", metadata={"s3lake-commit": "c1"}) == '"e"'
+    assert (server.asked, server.bodies) == (["PUT /lake/raw/k"], [b"body"])
+    assert server.headers[0]["x-amz-meta-s3lake-commit"] == "c1"
+    assert "if-none-match" not in server.headers[0]
 
 
 def test_an_upload_has_its_metadata_from_the_beginning(server: Scripted) -> None:
@@ -230,6 +253,11 @@ def test_settings_that_a_head_does_not_show_were_ignored(
     settings: dict[str, Any], head: dict[str, str], lost: list[str]
 ) -> None:
     assert find_ignored_settings(S3Connection(**settings), head) == lost
+
+
+def test_the_settings_that_were_ignored_are_found_by_a_head(server: Scripted) -> None:
+    assert server.store(**ENCRYPTED).find_ignored("raw/k") == ["s3.objects.encryption"]
+    assert server.asked == ["HEAD /lake/raw/k"]
 
 
 # The meaning of an exception of boto3

@@ -111,6 +111,31 @@ class TestRetries:
         )
 
 
+class TestMissing:
+    @pytest.mark.parametrize(
+        ("answer", "ask"),
+        [
+            (status(404, "NoSuchKey"), lambda store: store.get("k")),
+            (status(416, "InvalidRange"), lambda store: store.get("k", (8, 9))),
+            (status(404), lambda store: store.head("k")),
+            (status(404, "NoSuchKey"), lambda store: store.put("k", b"", if_match='"x"')),
+            (status(404, "NoSuchKey"), lambda store: store.delete("k")),
+            (status(404, "NoSuchUpload"), lambda store: store.abort_upload("k", "u")),
+        ],
+        ids=["get", "the end of it", "head", "change", "delete", "end an upload"],
+    )
+    def test_a_missing_object_is_not_an_error(
+        self, server: Scripted, answer: Response, ask: Callable[[S3Store], object]
+    ) -> None:
+        server.script = [answer]
+        assert ask(server.store()) is None
+
+    def test_a_missing_bucket_is_an_error(self, server: Scripted) -> None:
+        server.script = [status(404, "NoSuchBucket")]
+        with pytest.raises(StoreDeniedError, match=r"^GetObject .* 404 NoSuchBucket\. .*create the bucket"):
+            server.store().get("k")
+
+
 class TestConditions:
     def test_a_failed_condition_is_an_answer_and_not_tried_again(self, server: Scripted) -> None:
         store = server.store()
@@ -207,11 +232,6 @@ class TestDenied:
         ):
             server.store().put("raw/k", b"", if_absent=True)
         assert len(server.asked) == 1
-
-    def test_a_missing_bucket_is_not_a_missing_object(self, server: Scripted) -> None:
-        server.script = [status(404, "NoSuchBucket")]
-        with pytest.raises(StoreDeniedError, match=r"^GetObject .* 404 NoSuchBucket\. .*create the bucket"):
-            server.store().get("k")
 
     @pytest.mark.parametrize(
         ("operation", "ask", "permission"),
