@@ -14,7 +14,7 @@ import pytest
 from s3lake.errors import ConfigurationError
 from s3lake.store import client
 from s3lake.store.connection import S3Connection
-from s3lake_tests.store.scripted import Scripted
+from s3lake_tests.store.scripted import TOKEN, Scripted
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")
 
@@ -26,6 +26,7 @@ def test_a_client_has_the_address_and_the_limits_of_its_connection() -> None:
     manners = made.meta.config
     assert (manners.connect_timeout, manners.read_timeout, manners.max_pool_connections) == (1.5, 2.5, 7)
     assert manners.retries["total_max_attempts"] == 4
+    assert manners.proxies is None  # which lets the environment name one
     assert manners.request_checksum_calculation == manners.response_checksum_validation == "when_required"
 
 
@@ -76,6 +77,11 @@ def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_p
 def test_requests_have_the_user_agent_of_s3lake(server: Scripted) -> None:
     server.store().get("k")
     assert server.headers[0]["user-agent"].startswith("s3lake ")
+
+
+def test_requests_have_the_token_of_their_session(server: Scripted) -> None:
+    server.store().get("k")
+    assert server.headers[0]["x-amz-security-token"] == TOKEN
 
 
 def test_requests_go_through_the_proxy(server: Scripted) -> None:

@@ -1,6 +1,7 @@
 """Who a connection is to S3: keys, one place of them, a role, a web identity; and what its requests go through."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -121,6 +122,17 @@ def test_certificates_of_ones_own_are_for_a_token_service_of_ones_own(
     role = {"arn": ROLE} | ({"endpoint_url": server.url} if own else {})
     store_of(server, credentials=KEYS, role=role, ca_file=str(tmp_path / "ca.pem")).head("a")
     assert [settings["verify"] for settings in made] == [str(tmp_path / "ca.pem") if own else None]
+
+
+def test_the_token_service_is_asked_once_and_within_the_limits_of_s3(
+    server: Scripted, made: list[dict[str, Any]]
+) -> None:
+    store = store_of(server, credentials=KEYS, role={"arn": ROLE, "endpoint_url": server.url})
+    store.connection = replace(store.connection, connect_timeout_s=1.5, read_timeout_s=2.5)
+    store.head("a")
+    [limits] = [settings["config"] for settings in made]
+    assert (limits.connect_timeout, limits.read_timeout) == (1.5, 2.5)
+    assert limits.retries["total_max_attempts"] == 1
 
 
 def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Path) -> None:
