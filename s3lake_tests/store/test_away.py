@@ -96,6 +96,8 @@ def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempt
     often = store(f"http://127.0.0.1:{port}", patience_s=0, max_attempts=3)
     with pytest.raises(StoreUnavailableError, match="failed 3 times"):
         often.get("k")
+    with pytest.raises(StoreUnavailableError, match="failed 1 times"):
+        store(f"http://127.0.0.1:{port}", patience_s=60, max_attempts=1).get("k")
 
 
 def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: str) -> None:
