@@ -125,8 +125,9 @@ def test_an_upload_is_completed_of_its_parts_in_their_order(
     server: Scripted, replaces: bool, condition: str | None
 ) -> None:
     server.script = [page(ETag="e")]
-    assert server.store().complete_upload("k", "u", ["one", "two"], replace=replaces) == "completed"
+    assert server.store().complete_upload("k", "u", ["one", "two ChecksumSHA1=x=="], replace=replaces) == "completed"
     assert texts(server.bodies[0], "PartNumber", "ETag") == [("1", "one"), ("2", "two")]
+    assert texts(server.bodies[0], "ChecksumSHA1") == [("x==",)]
     assert server.headers[0].get("if-none-match") == condition
 
 
