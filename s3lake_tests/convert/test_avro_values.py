@@ -97,9 +97,6 @@ def test_types_of_references_are_known(registry: SchemaRegistry) -> None:
     assert rows(conversion(registry)(batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
 
 
-# Schemas that change
-
-
 def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: SchemaRegistry) -> None:
     old, new = record(("a", "int")), record(("a", "long"), ("b", ["null", "string"]))
     values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
@@ -108,9 +105,6 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
     assert to_document(converted.seen) == {"a": "int64", "b": "string"}
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.Order"]]
     assert converted.columns == {}
-
-
-# What is refused
 
 
 def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str:
@@ -199,9 +193,6 @@ def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch
         pass
     with pytest.raises(TransientError, match="did not answer"):
         conversion(registry)(batch(framed(1, b"")), {})
-
-
-# Nulls, keys, envelopes
 
 
 def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: SchemaRegistry) -> None:

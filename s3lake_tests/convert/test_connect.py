@@ -76,9 +76,6 @@ def test_a_payload_that_is_no_struct_is_one_column(schema: Any, payload: Any, fo
     assert one(schema, payload) == {"value": found}
 
 
-# What does not fit
-
-
 @pytest.mark.parametrize("format", ["parquet", "json"])
 @pytest.mark.parametrize(
     ("payload", "said"),
@@ -130,9 +127,6 @@ def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
     assert connect.compile_schema(deep, tabular=True) == "the schema is nested too deeply"
 
 
-# Lines
-
-
 def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() -> None:
     payload = b'{"b": "AA==", "a":1}'
     (part,) = conversion("json")(batch(message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}).parts
@@ -147,9 +141,6 @@ def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
     assert part.streams["data"].to_pylist() == [b'{"a": 0}', b'{"b": 1}', b'{"c": 2}', b'{"c": 3}', b'{"a": 4}']
     assert part.rows is None
     assert part.names.to_pylist() == ["com.acme.Order", "com.acme.User", None, None, "com.acme.Order"]
-
-
-# Tables of several schemas
 
 
 def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
@@ -225,9 +216,6 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
 )
 def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, said: str) -> None:
     assert said in refusal(schema, {}, format)
-
-
-# With an envelope, and keys
 
 
 def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:

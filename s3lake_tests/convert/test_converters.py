@@ -60,12 +60,6 @@ def test_a_layout_finds_their_fields() -> None:
     assert list(made) == ["t/a=1/t(0_000000000000).json", "t/a=2/t(0_000000000001).json"]
 
 
-def test_columns_may_be_given() -> None:
-    with_date = sink(format={"type": "parquet"}, columns={"at": "date"})
-    (body,) = landed(with_date, b"at=1970-01-02").values()
-    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"at": datetime.date(1970, 1, 2)}]
-
-
 def test_the_model_says_which_converters_there_are() -> None:
     with pytest.raises(ValidationError, match="'boolean' or 'pairs'"):
         sink(converter={"value": "pears"})

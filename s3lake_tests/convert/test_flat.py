@@ -50,9 +50,6 @@ def test_the_timestamp_of_an_iggy_line_is_its_second() -> None:
     assert found == ["2024-03-16T14:00:00Z", "1969-12-31T23:59:59Z"]
 
 
-# Tables
-
-
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 def test_a_table_has_one_column_a_field(format: str) -> None:
     records = batch(b'{"id":1}', keys=[b"\xff"], timestamps=[1500], headers=[[("a", b"1"), ("b", None), ("a", b"2")]])
@@ -115,6 +112,3 @@ def test_a_header_of_a_table_that_is_no_text_is_a_record_error() -> None:
 def test_a_bare_field_of_a_table_is_the_row(field: str) -> None:
     converted = flat("parquet", field, key="json", value="json", bare=True)(batch(b'{"id":1}', keys=[b'{"id":1}']), {})
     assert (table(converted), converted.columns) == ([{"id": 1}], {"id": Primitive.INT64})
-
-
-# Iggy

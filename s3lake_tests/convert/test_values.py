@@ -96,8 +96,6 @@ def test_columns_grow_only_for_json_in_parquet() -> None:
     assert not conversion("json", "json").has_columns
 
 
-# Rows never shift
-
 # Beyond 64 bits an integer is a double, which test_json_table.py holds.
 _good = st.integers(-(2**63), 2**63 - 1).map(lambda number: json.dumps({"n": number}).encode())
 _bad = st.sampled_from([b"", b"{", b"\xff", b'{"n":1}{"n":2}', b"\n", b"[1,", b'{"n":"x\ny"}'])

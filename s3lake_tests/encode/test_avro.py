@@ -62,9 +62,6 @@ def test_fields_under_a_null_record_are_not_written() -> None:
     assert datum(array) == ["00", "02 02 04"]
 
 
-# The schema
-
-
 @pytest.mark.parametrize(
     ("metadata", "name", "namespace"),
     [
@@ -85,9 +82,6 @@ def test_records_never_share_a_name() -> None:
     assert first["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c"
     assert second["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c2"
     fastavro.parse_schema(write_schema(schema))
-
-
-# Files
 
 
 @pytest.mark.parametrize(("codec", "stored"), [("none", "null"), ("zstd", "zstandard"), ("xz", "xz")])
@@ -149,9 +143,6 @@ def test_a_batch_without_rows_adds_nothing() -> None:
     form = FileFormat("avro", "none")
     assert written(form, [NULLS.slice(0, 0)]) == b""
     assert len(read(written(form, [NULLS, NULLS.slice(0, 0)]))) == 3
-
-
-# Properties
 
 
 @given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3))

@@ -30,9 +30,6 @@ def cells(array: pa.Array) -> list[str]:
     return [one for one, _ in halves]
 
 
-# Golden bytes
-
-
 def test_a_file_is_a_header_and_rows_that_end_in_a_line_feed() -> None:
     payload = batch(id=[1, None], name=["Ann", None], ok=[True, False])
     assert written(CSV, [payload]) == b'id,name,ok\n1,"Ann",true\n,,false\n'
@@ -72,9 +69,6 @@ def test_the_null_of_a_lone_column_is_neither_an_empty_line_nor_an_empty_text() 
     assert written(CSV, [batch(a=["x", None, ""])]) == b'a\n"x"\n\n""\n'
 
 
-# Spellings
-
-
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
@@ -108,9 +102,6 @@ def test_an_instant_without_a_calendars_text_is_its_number() -> None:
 def test_base64_of_a_column_is_base64_of_each_value(values: list[bytes | None], start: int) -> None:
     found = cells(pa.array(values, pa.binary()).slice(start))
     assert found == ["" if value is None else f'"{base64.b64encode(value).decode()}"' for value in values[start:]]
-
-
-# Another reader
 
 
 def expected_rows(payloads: list[pa.RecordBatch]) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """What a sink's files are: the format's own framing and codec, the pairs that there are, the page that lists them."""
 
-import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,11 +54,6 @@ def test_the_users_choices_are_kept() -> None:
 )
 def test_sidecars_hold_many_records_in_their_formats_codec(type: str, codec: str, framing: Any) -> None:
     assert binding.file_format(Sidecars().format(type)) == FileFormat(type, codec, framing=framing)
-
-
-def test_it_travels_to_workers() -> None:
-    form = binding.file_format(Format(type="json_array", codec="zstd"))
-    assert pickle.loads(pickle.dumps(form)) == form
 
 
 @pytest.mark.parametrize(("type", "codec"), [(t, c) for t in FORMATS for c in CODECS if (t, c) not in PAIRS])

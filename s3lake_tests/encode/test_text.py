@@ -24,9 +24,6 @@ def opened(form: FileFormat) -> tuple[TextEncoder, list[bytes]]:
     return TextEncoder(form, out.append), out
 
 
-# Golden bytes
-
-
 @pytest.mark.parametrize(
     ("framing", "file"),
     [
@@ -120,9 +117,6 @@ def test_a_level_is_passed_on(codec: str, low: int, high: int) -> None:
     text = records(*(b'{"id":%d,"of":%d}' % (number, number % 97) for number in range(5000)))
     sizes = [len(written(FileFormat("json", codec, level, framing=LINES), [text])) for level in (low, high)]
     assert sizes[1] < sizes[0]
-
-
-# Properties
 
 
 @pytest.mark.parametrize("codec", TEXT_CODECS)

@@ -239,9 +239,6 @@ def test_csv_of_years_that_have_no_text() -> None:
     assert [row["at"].timestamp() for row in found] == [1.5, 2.0]
 
 
-# Envelopes
-
-
 def envelope(style: str, *fields: str, **more: Any) -> dict[str, Any]:
     return {"style": style, "fields": list(fields), **more}
 

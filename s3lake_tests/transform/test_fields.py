@@ -50,9 +50,6 @@ def test_the_other_side_is_left_alone(name: str, options: dict[str, Any]) -> Non
     assert done.key == {"a": 1, "b": 2}
 
 
-# InsertField
-
-
 @pytest.mark.parametrize(
     ("options", "inserted"),
     [
@@ -77,9 +74,6 @@ def test_insert_field_of_the_key_looks_at_the_key_alone() -> None:
     assert after(Message({"v": 1}, key=None), insert, key="json").key is None
 
 
-# ReplaceField
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -94,9 +88,6 @@ def test_insert_field_of_the_key_looks_at_the_key_alone() -> None:
 def test_replace_field(options: dict[str, Any], expected: dict[str, Any]) -> None:
     value = {"dont": "whatever", "abc": 42, "foo": True, "etc": "etc"}
     assert value_after(value, smt("ReplaceField$Value", options)) == expected
-
-
-# MaskField
 
 
 @pytest.mark.parametrize(
@@ -114,9 +105,6 @@ def test_replace_field(options: dict[str, Any], expected: dict[str, Any]) -> Non
 )
 def test_mask_field_empties_or_replaces_by_type(options: dict[str, Any], value: Any, masked: Any) -> None:
     assert value_after(value, smt("MaskField$Value", options)) == masked
-
-
-# ValueToKey and ExtractField
 
 
 def test_value_to_key() -> None:
@@ -168,9 +156,6 @@ def test_nested_syntax(text: str, expected: tuple[str, ...]) -> None:
     assert parse_path(text, nested=False) == (text,)
 
 
-# HoistField and Flatten
-
-
 @pytest.mark.parametrize(
     ("value", "converter", "hoisted"),
     [
@@ -198,9 +183,6 @@ def test_flatten() -> None:
     assert value_after(value, smt("Flatten$Value", {"delimiter": "_"})) == by_lines
 
 
-# HeaderFrom
-
-
 def test_header_from_moves_fields() -> None:
     move = smt("HeaderFrom$Value", {"fields": "id,ok", "headers": "record_id,is_ok", "operation": "move"})
     done = after(Message({"id": 11, "name": "Harry", "ok": True}, headers=(("first", b"1"),)), move)
@@ -224,9 +206,6 @@ def test_header_values_are_texts(value: Any, header: bytes | None) -> None:
     options = {"fields": "a", "headers": "h", "operation": "copy"}
     assert headers_after(Message(value), smt("HeaderFrom$Value", options)) == [("h", header)]
     assert headers_after(Message({}, key=value), smt("HeaderFrom$Key", options), key="json") == [("h", header)]
-
-
-# Cast
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,6 @@ def filtered(value: Any, **options: Any) -> Any:
     return value_after(value, smt("iggy.filter_fields", options))
 
 
-# add_fields
-
-
 def test_i1_add_overwrites_a_field_that_is_there_in_the_order_given() -> None:
     fields = [*static(status="newer"), *static(status="newest")]
     assert added({"id": 1, "status": "old"}, fields) == {"id": 1, "status": "newest"}
@@ -75,9 +72,6 @@ def test_values_that_are_not_json_are_left_unchanged_with_a_notice() -> None:
     assert links.notices == ("transform iggy.add_fields: it changes JSON only, and converter.value is string",)
 
 
-# delete_fields
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -95,9 +89,6 @@ def test_delete(fields: list[str], expected: Any) -> None:
 def test_delete_keeps_the_bytes_of_a_value_that_has_none_of_the_fields() -> None:
     done = run(chain(smt("iggy.delete_fields", {"fields": ["x", "y.z"]})), Message(b'{ "a":1.0}'))
     assert done.batch.column("value").to_pylist() == [b'{ "a":1.0}']
-
-
-# filter_fields
 
 
 @pytest.mark.parametrize(
@@ -155,9 +146,6 @@ def test_i23_integers_are_compared_as_numbers(number: Any) -> None:
     assert filtered({"n": number}, patterns=[{"value_pattern": {"less_than": 10}}]) == {}
 
 
-# update_fields
-
-
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -171,9 +159,6 @@ def test_i11_to_i13_conditions(condition: str | None, expected: Any) -> None:
     keys = ("status", "null", "other")
     fields = [{"key": key, "value": {"static": "new"}, "condition": condition} for key in keys]
     assert updated({"status": "old", "null": None}, *fields) == expected
-
-
-# unwrap_envelope
 
 
 @pytest.mark.parametrize(
@@ -190,9 +175,6 @@ def test_i11_to_i13_conditions(condition: str | None, expected: Any) -> None:
 def test_i14_unwrap(value: Any, expected: bytes) -> None:
     done = run(chain(smt("iggy.unwrap_envelope", {"field": "data"})), Message(value))
     assert done.batch.column("value").to_pylist() == [expected]
-
-
-# Computed values
 
 
 def computed(*kinds: str, clock: int = CLOCK, offset: int = 100, topic: str = "orders") -> dict[str, Any]:

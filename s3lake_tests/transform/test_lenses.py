@@ -35,9 +35,6 @@ def wallclock_at(moment: str, options: dict[str, Any], name: str = "InsertWallcl
     return header["value"]
 
 
-# The example of the Lenses document
-
-
 def test_the_documents_rolling_window_example() -> None:
     wallclock = {"header.name": "wallclock", "value.type": "format", "format": "yyyy-MM-dd-HH"}
     message = Message({"timestamp": 0, "customer_id": 7})
@@ -146,9 +143,6 @@ def test_the_payload_of_connects_json_is_looked_into_and_left_alone() -> None:
     assert done.batch.column("headers").to_pylist() == [[{"key": "ts", "value": b"1970-01-01-00"}]]
     assert done.batch.column("value").to_pylist() == batch_of([Message(value)]).column("value").to_pylist()
     assert chain(converter(field="t"), value="connect_json").value_converter == "connect_json"
-
-
-# InsertWallclock and InsertRollingWallclock
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import pytest
 
 from s3lake_tests.transform.kit import CLOCK, Message, after, chain, headers_after, refusal, run, smt, when
 
-# Routers
-
 
 @pytest.mark.parametrize(
     ("regex", "replacement", "expected"),
@@ -54,9 +52,6 @@ def test_a_topic_without_a_name_for_keys_refuses_the_record(name: str) -> None:
     assert reason == "transform 'daily' (TimestampRouter): the record has no timestamp"
 
 
-# Headers
-
-
 @pytest.mark.parametrize(
     ("literal", "value"),
     [
@@ -81,9 +76,6 @@ def test_insert_header(literal: str, value: bytes | None) -> None:
 def test_no_headers_are_null() -> None:
     done = run(chain(smt("DropHeaders", {"headers": "a"})), Message({}, headers=(("a", b"1"),)), Message({}))
     assert done.batch.column("headers").to_pylist() == [None, None]
-
-
-# Filter and predicates
 
 
 @pytest.mark.parametrize(

@@ -242,9 +242,6 @@ def test_a_column_that_no_file_has_must_hold_nothing() -> None:
     assert not world.verify().clean
 
 
-# Sidecars
-
-
 VALUE_LINES = b'{"n": 1}\n{"n":2.50}\n{ "n":3,"y":[]}\n{"n":4}\n'
 KEY_LINES = b'"k"\nnull\n""\n"\xc5\x81\xc3\xb3d\xc5\xba"\n'
 SIDECAR_RECORDS: list[Record] = [(*record[:2], [(name, b"1") for name, _ in record[2]]) for record in RECORDS]

@@ -18,7 +18,7 @@ VALUES: list[Any] = [
     {"id": 1, "to": {"zip": "a"}, "items": [{"sku": "x"}]},
     {"id": 2, "note": "n", "to": {"zip": "b", "street": "s"}, "items": [{"sku": "x", "n": 1}, {"sku": "y"}]},
     {"id": "three", "to": "home", "items": [{"sku": 5}]},
-    {"id": 4, "items": None},
+    {"id": 4, "items": None, "note": None},
 ]
 DROP = {"on_new_field": "drop", "on_type_change": "drop"}
 OLD = record(("id", "long"), ("to", record(("zip", "string"), name="a.To")))
