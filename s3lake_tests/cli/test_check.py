@@ -95,12 +95,6 @@ class TestCheck:
         assert "s3lake has no plugins" not in short
         assert re.search(r"connector\.plugin\.version +s3lake has no plugins", long)
 
-    def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, offline: Path) -> None:
-        offline.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
-        outcome = run("check", offline)
-        assert outcome.code == 2
-        assert "ssl.truststore.location cannot be translated for librdkafka" in outcome.err
-
     def test_connect_reports_what_does_not_answer(
         self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,7 +21,8 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.kit.console import Run
-from s3lake_tests.kit.lake import NOBODY, START
+from s3lake_tests.kit.lake import NOBODY
+from s3lake_tests.kit.tables import rows
 from s3lake_tests.land.at_hand import FIRST, World
 
 TEN = "2026-01-05T10"
@@ -57,6 +57,35 @@ class TestVersion:
         assert run("--version").out == f"s3lake {metadata.version('s3lake')}\n"
 
 
+# Of some the configuration is changed, from one text to another.
+INVALID = """
+verify --sink evnets => --sink evnets: unknown sink; the configuration has events
+verify --topic clicks => --topic clicks: no such topic is landed; topics of all sinks: orders
+verify --from yesterday --to 2026-01-05T10 => 'yesterday' is not an hour: write it as YYYY-MM-DDTHH in UTC
+land --sink evnets => --sink evnets: unknown sink; the configuration has events
+land --from 2026-01-01T00 --to 2026-01-01T05 =>
+    no sink has an hour in this range: they begin events at 2026-01-05T00, and now it is
+rewrite --from 2026-01-05T10 => --to H missing: this command never changes everything
+verify --from 2026-01-05T10 --to 2026-01-05T08 => 2026-01-05T10 is later than 2026-01-05T08
+compact --from '' --to '' => '' is not an hour
+rewrite --from 2026-01-05T10 --to '' => '' is not an hour
+dead-letters replay --hour '' => '' is not an hour
+retention --older-than 30 => --older-than 30: expected at least 1h, with its unit
+rewrite => --from H and --to H missing: this command never changes everything
+metrics --listen 9108 => --listen 9108: write HOST:PORT, for example 127.0.0.1:9108
+metrics --listen 127.0.0.1:99999 => --listen 127.0.0.1:99999: write HOST:PORT, for example 127.0.0.1:9108
+metrics --listen 127.0.0.1: => --listen 127.0.0.1:: write HOST:PORT, for example 127.0.0.1:9108
+metrics --listen http://127.0.0.1:9108/metrics => write HOST:PORT, for example 127.0.0.1:9108
+check | bucket: -> buckte: => s3lake.yaml:10:
+check | bucket: -> buckte: => did you mean bucket?
+check | sasl.username: me -> ssl.truststore.location: /ca.jks =>
+    ssl.truststore.location cannot be translated for librdkafka
+preview --records RECORDS | bucket: lake -> bucket: l => a bucket has 3 to 63
+preview --records RECORDS | topics -> topcis => did you mean topics?
+preview --records RECORDS | topics: [orders] -> topics: [clicks] => no sink reads topic 'orders'
+"""
+
+
 class TestExitCodeTwo:
     """Configuration or input: the message says what to change."""
 
@@ -65,43 +94,19 @@ class TestExitCodeTwo:
         assert outcome.code == 2
         assert "set S3LAKE_CONFIG to a file, a directory or an address, or give CONFIG" in outcome.err
 
-    def test_an_unknown_setting(self, run: Run, offline: Path) -> None:
-        offline.write_text(NOBODY.replace("bucket:", "buckte:"))
-        outcome = run("check", offline)
-        assert outcome.code == 2
-        assert re.search(r"s3lake\.yaml:10:\d+: .*did you mean bucket\?", outcome.err)
-        assert "hunter2" not in outcome.err
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (("verify", "--sink", "evnets"), "--sink evnets: unknown sink; the configuration has events"),
-            (
-                ("verify", "--topic", "clicks"),
-                "--topic clicks: no such topic is landed; topics of all sinks: orders",
-            ),
-            (
-                ("verify", "--from", "yesterday", "--to", TEN),
-                "'yesterday' is not an hour: write it as YYYY-MM-DDTHH in UTC",
-            ),
-            (("land", "--sink", "evnets"), "--sink evnets: unknown sink; the configuration has events"),
-            (
-                ("land", "--from", "2026-01-01T00", "--to", "2026-01-01T05"),
-                "no sink has an hour in this range: they begin events at 2026-01-05T00, and now it is ",
-            ),
-            (("rewrite", "--from", TEN), "--to H missing: this command never changes everything"),
-            (("verify", "--from", TEN, "--to", START), "2026-01-05T10 is later than 2026-01-05T08"),
-            (("compact", "--from", "", "--to", ""), "'' is not an hour"),
-            (("rewrite", "--from", TEN, "--to", ""), "'' is not an hour"),
-            (("dead-letters", "replay", "--hour", ""), "'' is not an hour"),
-            (("retention", "--older-than", "30"), "--older-than 30: expected at least 1h, with its unit"),
-            (("rewrite",), "--from H and --to H missing: this command never changes everything"),
-        ],
-    )
-    def test_invalid_options(self, arguments: tuple[str, ...], message: str, run: Run, offline: Path) -> None:
-        outcome = run(*arguments, offline)
+    @pytest.mark.parametrize(("command", "message"), rows(INVALID))
+    def test_invalid_options_and_settings(
+        self, command: str, message: str, run: Run, offline: Path, tmp_path: Path
+    ) -> None:
+        words, _, change = command.partition(" | ")
+        old, _, new = change.partition(" -> ")
+        offline.write_text(NOBODY.replace(old, new))
+        records = tmp_path / "records.jsonl"
+        records.write_text('{"topic": "orders", "value": 1}\n')
+        outcome = run(*[str(records) if word == "RECORDS" else word for word in shlex.split(words)], offline)
         assert outcome.code == 2
         assert message in outcome.err
+        assert "hunter2" not in outcome.err
 
     @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "rollback")])
     def test_an_unknown_command_or_a_missing_option(self, arguments: tuple[str, ...], run: Run) -> None:

@@ -39,13 +39,6 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
     assert "hunter2" not in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize("listen", ["9108", "127.0.0.1:99999", "127.0.0.1:", "http://127.0.0.1:9108/metrics"])
-def test_an_invalid_address_to_listen_on_is_refused(listen: str, run: Run, offline: Path) -> None:
-    outcome = run("metrics", offline, "--listen", listen)
-    assert outcome.code == 2
-    assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in outcome.err
-
-
 @pytest.fixture
 def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A topic of which one hour is landed and another waits, and the address of its metrics."""

@@ -181,18 +181,6 @@ def remarks_text(loaded: LoadedConfig) -> str:
     return "\n".join(map(str, remarks(loaded)))
 
 
-def records(text: str) -> list[Record]:
-    """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
-    found = []
-    for part in text.split(";"):
-        fields = {"offset": 0, **read_yaml(part)}
-        fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
-        fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
-        offsets = fields.pop("offset")
-        found += [Record(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
-    return found
-
-
 def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:
     """The keys of the files that the first sink makes of records of its first topic, closed as its count says."""
     sink = loaded.config.sinks[0]

@@ -5,7 +5,7 @@ import pytest
 from s3lake.config.draft import Draft, LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import ms
+from s3lake_tests.layout.files import ms, read_records
 
 
 def load(changes: str) -> LoadedConfig:
@@ -47,7 +47,7 @@ format.output.type=json + file.compression.type=snappy | => demo-0-0.snappy
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
-    found = bases.keys_of(load(settings), *bases.records(records), wallclock_ms=ms(2024, 1, 14, 23, 30))
+    found = bases.keys_of(load(settings), *read_records(records), wallclock_ms=ms(2024, 1, 14, 23, 30))
     assert ", ".join(found) == expected
 
 

@@ -6,7 +6,7 @@ from s3lake.config.draft import LoadedConfig
 from s3lake.land import binding
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import Record
+from s3lake_tests.layout.files import Record, read_records
 
 FORMAT = "io.confluent.connect.s3.format."
 TIME: dict[str, str | None] = {
@@ -84,7 +84,7 @@ format.class=ByteArrayFormat + format.bytearray.extension=.raw | => topics/demo/
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
-    found = bases.keys_of(load(settings), *bases.records(records), wallclock_ms=3_599_000)
+    found = bases.keys_of(load(settings), *read_records(records), wallclock_ms=3_599_000)
     assert ", ".join(found) == expected
 
 

@@ -5,6 +5,7 @@ import pytest
 from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
+from s3lake_tests.layout.files import read_records
 
 NAMED: dict[str, dict[str, str | None]] = {
     "JSON_KEY": {
@@ -66,7 +67,7 @@ JSON_KEY + .kcql=INSERT INTO lake SELECT * FROM demo PARTITIONBY _key.region, _k
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
 def test_keys_of_objects(given: str, expected: str) -> None:
     settings, _, record = given.partition("|")
-    assert bases.keys_of(load(settings), *bases.records(f"offset: 2, partition: 1, {record}")) == [expected]
+    assert bases.keys_of(load(settings), *read_records(f"offset: 2, partition: 1, {record}")) == [expected]
 
 
 NOTHING_LEFT_OUT = "SELECT leaves no field out"

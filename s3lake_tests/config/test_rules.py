@@ -5,37 +5,36 @@ from pathlib import Path
 import pytest
 
 from s3lake.config import load as configuration
+from s3lake.config.draft import LoadedConfig
 from s3lake.config.variables import SecretsManager
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
+from s3lake_tests.kit.tables import rows
 
 KCQL = "INSERT INTO lake:raw SELECT * FROM demo"
 UNKNOWN = ": unknown key: nothing reads it here"
-FOREIGN = [
-    pytest.param(bases.CONFLUENT, "flush.sise=10", f"flush.sise{UNKNOWN}; did you mean flush.size?", id="connector"),
-    pytest.param(bases.CONFLUENT, "description=x", f"description{UNKNOWN}", id="remark"),
-    pytest.param(bases.CONFLUENT, "security.protcol=SSL", f"security.protcol{UNKNOWN}", id="client"),
-    pytest.param(
-        bases.CONFLUENT,
-        "value.converter.schema.enable=true",
-        "JsonConverter has no option 'schema.enable' and does not read it; did you mean schemas.enable?",
-        id="converter",
-    ),
-    pytest.param(bases.CONFLUENT, "transforms.t.type=x", "transforms.t.type: is not among transforms", id="transform"),
-    pytest.param(
-        bases.LENSES,
-        f"connect.s3.kcql={KCQL} PROPERTIES('flush.kount'=1)",
-        f"flush.kount{UNKNOWN}; did you mean flush.count?",
-        id="KCQL",
-    ),
-]
+FOREIGN = f"""
+confluent: flush.sise=10 => flush.sise{UNKNOWN}; did you mean flush.size?
+confluent: description=x => description{UNKNOWN}
+confluent: security.protcol=SSL => security.protcol{UNKNOWN}
+confluent: value.converter.schema.enable=true =>
+    JsonConverter has no option 'schema.enable' and does not read it; did you mean schemas.enable?
+confluent: transforms.t.type=x => transforms.t.type: is not among transforms
+lenses: connect.s3.kcql={KCQL} PROPERTIES('flush.kount'=1) => flush.kount{UNKNOWN}; did you mean flush.count?
+"""
 
 
-@pytest.mark.parametrize(("base", "line", "message"), FOREIGN)
-def test_a_key_that_another_program_may_read_is_a_notice(base: dict[str, str], line: str, message: str) -> None:
-    key, _, value = line.partition("=")
-    assert any(message in str(notice) for notice in bases.load(base, {key: value}).notices)
+def load(text: str, more: dict[str, str | None] | None = None) -> LoadedConfig:
+    """The base of this name with changes."""
+    name, _, changes = text.partition(":")
+    base = bases.LENSES if name == "lenses" else bases.CONFLUENT
+    return bases.load(base, {**bases.changes(changes), **(more or {})})
+
+
+@pytest.mark.parametrize(("changes", "message"), rows(FOREIGN))
+def test_a_key_that_another_program_may_read_is_a_notice(changes: str, message: str) -> None:
+    assert any(message in str(notice) for notice in load(changes).notices)
 
 
 @pytest.mark.parametrize(
@@ -73,42 +72,26 @@ def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> Non
     assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in bases.remarks_text(loaded)
 
 
-FORMAT = "io.confluent.connect.s3.format.parquet.ParquetFormat"
-DEVIATIONS = [
-    pytest.param(bases.CONFLUENT, {"s3.part.size": "5242880"}, "s3lake.flush.size=80GB", "5MB", id="size"),
-    pytest.param(
-        bases.CONFLUENT, {"format.class": FORMAT}, "s3lake.layout.extension=.snappy.parquet", ".parquet", id="parquet"
-    ),
-    pytest.param(bases.LENSES, {}, "s3lake.layout.connector_names=true", "false", id="names"),
-    pytest.param(
-        bases.LENSES,
-        {"connect.s3.kcql": f"{KCQL} NOPARTITION"},
-        "s3lake.layout.template={topic}({partition}_{last_offset:12})",
-        "{topic}({partition}_{offset:12})",
-        id="no partition",
-    ),
-    pytest.param(
-        bases.LENSES, {"connect.s3.kcql": f"{KCQL} STOREAS CSV"}, "s3lake.format.header=false", "true", id="header"
-    ),
-    pytest.param(
-        bases.LENSES,
-        {"connect.s3.compression.codec": "GZIP"},
-        "s3lake.layout.extension=.gz",
-        ".json.gz",
-        id="compressed text",
-    ),
-]
+DEVIATIONS = f"""
+confluent: s3.part.size=5242880 => s3lake.flush.size=80GB or 5MB
+confluent: format.class=ParquetFormat => s3lake.layout.extension=.snappy.parquet or .parquet
+lenses: => s3lake.layout.connector_names=true or false
+lenses: connect.s3.kcql={KCQL} NOPARTITION =>
+    s3lake.layout.template={{topic}}({{partition}}_{{last_offset:12}}) or {{topic}}({{partition}}_{{offset:12}})
+lenses: connect.s3.kcql={KCQL} STOREAS CSV => s3lake.format.header=false or true
+lenses: connect.s3.compression.codec=GZIP => s3lake.layout.extension=.gz or .json.gz
+"""
 
 
-@pytest.mark.parametrize(("base", "changes", "override", "documented"), DEVIATIONS)
-def test_an_override_key_silences_the_notice_that_names_it_with_either_value(
-    base: dict[str, str], changes: dict[str, str | None], override: str, documented: str
-) -> None:
-    def find_notices(more: dict[str, str | None]) -> list[str]:
-        loaded = bases.load(base, {**changes, **more})
-        return [notice.message for notice in loaded.notices if f"{override} for that" in notice.message]
-
+@pytest.mark.parametrize(("changes", "override"), rows(DEVIATIONS))
+def test_an_override_key_silences_the_notice_that_names_it_with_either_value(changes: str, override: str) -> None:
+    override, _, documented = override.partition(" or ")
     key, _, value = override.partition("=")
+
+    def find_notices(more: dict[str, str | None]) -> list[str]:
+        notices = load(changes, more).notices
+        return [notice.message for notice in notices if f"{override} for that" in notice.message]
+
     assert len(find_notices({})) == 1
     assert find_notices({key: value}) == []
     assert find_notices({key: documented}) == []

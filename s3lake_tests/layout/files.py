@@ -9,6 +9,7 @@ from s3lake.layout.elements import RecordColumns
 from s3lake.layout.key import KeyLayout, Span
 from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.sink import Sink
+from s3lake_tests.kit.tables import read_yaml
 
 
 def ms(*moment: int) -> int:
@@ -25,6 +26,18 @@ class Record:
     headers: tuple[tuple[str, bytes | None], ...] = ()
     schema: str | None = None
     partition: int = 0
+
+
+def read_records(text: str) -> list[Record]:
+    """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
+    found = []
+    for part in text.split(";"):
+        fields = {"offset": 0, **read_yaml(part)}
+        fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
+        fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
+        offsets = fields.pop("offset")
+        found += [Record(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
+    return found
 
 
 def sink(**changes: Any) -> Sink:

@@ -9,6 +9,7 @@ from s3lake.layout.key import Span
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace, can_share_key
 from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.kit.tables import read_settings, rows
 
 FILE = Span(7, 9, 1_000, 2_000, 3)
 
@@ -66,92 +67,64 @@ def test_a_key_space_without_a_fixed_beginning_has_no_prefixes() -> None:
 
 # Two sinks
 
-LENSES: dict[str, Any] = {"layout": {"template": None}}
-TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
-TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
+COUNTRY = '"{field:country}/{topic}/{partition}-{offset}"'
+TOMBSTONES = 'nulls: write, sidecars.keys: json, layout.tombstones: "t/{partition}-{offset}"'
+SHARED = f"""
+=>
+prefix: raw => prefix: raw/
+topics: [], topics_regex: a.* => topics: [], topics_regex: .*b
+topics: [], topics_regex: e.* => topics: [events]
+layout.template: null => layout.suffix: "2"
+=> layout.template: "{{topic}}/{{key}}/{{partition}}+{{offset}}"
+layout.partition_by: [a], layout.include_keys: false => layout.partition_by: [b], layout.include_keys: false
+layout.partition_by: [a], layout.include_keys: false =>
+    layout.partition_by: [a], layout.include_keys: false, prefix: events
+layout.template: "{{topic}}/{{partition}}/{{offset:012}}" => layout.template: null
+layout.template: "{{topic}}/{{key}}/{{offset}}", exactly_once: false => layout.template: null
+layout.template: "{{topic}}/date={{time:yyyy}}/hour=1/{{partition}}-{{offset}}" =>
+layout.template: {COUNTRY} => layout.template: "{{time:yyyy}}/{{topic}}/{{partition}}-{{offset}}"
+layout.template: "{{partition}}-{{offset}}" => topics: [b], layout.template: "{{partition}}-{{offset}}"
+topics: [], topics_regex: a.*, layout.template: "{{topic}}-{{partition}}-{{offset}}" =>
+    topics: [a-1], layout.template: "{{topic}}-{{partition}}-{{offset}}"
+layout.connector_names: true => layout.template: "{{topic}}/{{partition}}/{{offset}}_{{key}}"
+sidecars.keys: json => layout.extension: .keys.json
+{TOMBSTONES}, layout.template: "a/{{partition}}-{{offset}}" =>
+    {TOMBSTONES}, layout.template: "b/{{partition}}-{{offset}}"
+"""
+# Tables of assets have keys with the marks of their commits.
+APART = """
+=> topics: []
+=> topics: [clicks]
+=> topics: [], topics_regex: clicks.*
+=> prefix: raw
+=> layout.suffix: -b
+=> layout.template: null
+=> format.type: parquet
+=> format.codec: gzip
+=> layout.partition_by: [a]
+=> layout.connector_names: true
+=> layout.template: "raw/{topic}/{partition}-{offset}"
+=> layout.template: "{topic}/{partition}/{offset}-{key}"
+=> layout.template: "{time:yyyy}/{partition}/{offset}z"
+=> layout.extension: .jsonl
+layout.partition_by: [a] => layout.partition_by: [b]
+layout.template: "{topic}/a={field:a}/{partition}-{offset}" =>
+    layout.template: "{topic}/b={field:a}/{partition}-{offset}"
+exactly_once: false, layout.template: "{key}-a", layout.extension: "" =>
+    exactly_once: false, layout.template: "{key}-b", layout.extension: ""
+"""
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {}),
-        ({"prefix": "raw"}, {"prefix": "raw/"}),
-        ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
-        ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
-        (LENSES, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
-        ({}, {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}}),  # layouts that differ in the middle only
-        (
-            {"layout": {"partition_by": ["a"], "include_keys": False}},
-            {"layout": {"partition_by": ["b"], "include_keys": False}},
-        ),
-        (
-            {"layout": {"partition_by": ["a"], "include_keys": False}},
-            {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
-        ),
-        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, LENSES),
-        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, LENSES),
-        ({"layout": {"template": "{topic}/date={time:yyyy}/hour=1/{partition}-{offset}"}}, {}),
-        ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
-        (
-            {"layout": {"template": "{partition}-{offset}"}},
-            {"topics": ["b"], "layout": {"template": "{partition}-{offset}"}},
-        ),
-        (
-            {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
-            {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
-        ),
-        ({"layout": {"connector_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
-        (
-            {"sidecars": {"keys": "json"}},
-            {"layout": {"extension": ".keys.json"}},
-        ),
-        (
-            {**TOMBSTONES, "layout": {"template": "a/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
-            {**TOMBSTONES, "layout": {"template": "b/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
-        ),
-    ],
-)
-def test_sinks_that_can_share_a_key(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert can_share_key(sink(**one), sink(**other))
-    assert can_share_key(sink(**other), sink(**one))
+@pytest.mark.parametrize(("one", "other"), rows(SHARED))
+def test_sinks_that_can_share_a_key(one: str, other: str) -> None:
+    first, second = (sink(**read_settings(settings)) for settings in (one, other))
+    assert can_share_key(first, second)
+    assert can_share_key(second, first)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"topics": []},  # tables of assets, whose keys have the marks of their commits
-        {"topics": ["clicks"]},
-        {"topics": [], "topics_regex": "clicks.*"},
-        {"prefix": "raw"},
-        {"layout": {"suffix": "-b"}},
-        LENSES,
-        {"format": {"type": "parquet"}},
-        {"format": {"type": "json", "codec": "gzip"}},
-        {"layout": {"partition_by": ["a"]}},
-        {"layout": {"connector_names": True}},
-        {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
-        {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
-        {"layout": {"template": "{time:yyyy}/{partition}/{offset}z"}},
-        {"layout": {"extension": ".jsonl"}},
-    ],
-)
-def test_sinks_that_cannot_share_a_key(other: dict[str, Any]) -> None:
-    assert not can_share_key(sink(), sink(**other))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"partition_by": ["a"]}, {"partition_by": ["b"]}),
-        (
-            {"template": "{topic}/a={field:a}/{partition}-{offset}"},
-            {"template": "{topic}/b={field:a}/{partition}-{offset}"},
-        ),
-        ({"template": "{key}-a", "extension": ""}, {"template": "{key}-b", "extension": ""}),
-    ],
-)
-def test_layouts_with_different_fixed_ends_cannot_share_a_key(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert not can_share_key(sink(layout=one, exactly_once=False), sink(layout=other, exactly_once=False))
+@pytest.mark.parametrize(("one", "other"), rows(APART))
+def test_sinks_that_cannot_share_a_key(one: str, other: str) -> None:
+    assert not can_share_key(sink(**read_settings(one)), sink(**read_settings(other)))
 
 
 def test_a_sink_with_an_expression_can_share_keys_of_topics_that_it_matches() -> None:

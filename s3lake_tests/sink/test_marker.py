@@ -9,6 +9,7 @@ from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace, can_share_key
 from s3lake.sink.marker import key
 from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.kit.tables import read_settings, rows
 
 HOUR = "2026-11-20T05"
 
@@ -17,44 +18,37 @@ def sink(**more: Any) -> Sink:
     return make_sink(**{"prefix": "raw", "sealed": {"marker": "success"}, **more})
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({}, "raw/orders/date=2026-11-20/hour=05/_SUCCESS"),
-        ({"sealed": {"marker": "objects"}}, "raw/orders/date=2026-11-20/hour=05/_objects.json"),
-        ({"sealed": {}}, None),
-        ({"layout": {"template": "{hour:yyyy/DDD/HH}/{topic}-{partition}-{offset}"}}, "raw/2026/324/05/_SUCCESS"),
-        ({"layout": {"template": "{hour:yyyyMMddHH}/x/{field:a}/{partition}-{offset}"}}, "raw/2026112005/x/_SUCCESS"),
-    ],
-)
-def test_a_marker_lies_in_the_directory_of_its_hour(more: dict[str, Any], expected: str | None) -> None:
-    assert key(sink(**more), "orders", HOUR) == expected
+MARKERS = """
+=> raw/orders/date=2026-11-20/hour=05/_SUCCESS
+sealed.marker: objects => raw/orders/date=2026-11-20/hour=05/_objects.json
+layout.template: "{hour:yyyy/DDD/HH}/{topic}-{partition}-{offset}" => raw/2026/324/05/_SUCCESS
+layout.template: "{hour:yyyyMMddHH}/x/{field:a}/{partition}-{offset}" => raw/2026112005/x/_SUCCESS
+"""
+REFUSED = """
+layout.template: null => {hour:…} is not before all that differs
+layout.partition_by: [type] => {hour:…} is not before all that differs
+layout.template: "{topic}/{time:yyyy/MM/dd/HH}/{partition}-{offset}" => {hour:…} is not before
+layout.template: "{topic}/{field:a}/{hour:yyyyMMddHH}/{partition}-{offset}" => {hour:…} is not before
+layout.template: "{topic}/{hour:yyyyMMddHH}-{partition}-{offset}" => {hour:…} is not before
+layout.template: "{topic}/{hour:yyyy-MM-dd}/{partition}-{offset}" => other hours are in the same
+layout.template: "{topic}/{hour:yyyy-MM-dd-hh}/{partition}-{offset}" => other hours are in the same
+layout.template: "{topic}/{hour:MM-dd-HH}/{partition}-{offset}" => other hours are in the same
+layout.template: "{topic}/{hour:yyyyMdH}/{partition}-{offset}" => other hours are in the same
+topics: [a, b], layout.template: "{hour:yyyyMMddHH}/{topic}-{partition}-{offset}" =>
+    other topics of the sink are in the same directory
+"""
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"layout": {"template": None}}, "{hour:…} is not before all that differs"),
-        ({"layout": {"partition_by": ["type"]}}, "{hour:…} is not before all that differs"),
-        ({"layout": {"template": "{topic}/{time:yyyy/MM/dd/HH}/{partition}-{offset}"}}, "{hour:…} is not before"),
-        (
-            {"layout": {"template": "{topic}/{field:a}/{hour:yyyyMMddHH}/{partition}-{offset}"}},
-            "{hour:…} is not before",
-        ),
-        ({"layout": {"template": "{topic}/{hour:yyyyMMddHH}-{partition}-{offset}"}}, "{hour:…} is not before"),
-        ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd}/{partition}-{offset}"}}, "other hours are in the same"),
-        ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd-hh}/{partition}-{offset}"}}, "other hours are in the same"),
-        ({"layout": {"template": "{topic}/{hour:MM-dd-HH}/{partition}-{offset}"}}, "other hours are in the same"),
-        ({"layout": {"template": "{topic}/{hour:yyyyMdH}/{partition}-{offset}"}}, "other hours are in the same"),
-        (
-            {"topics": ["a", "b"], "layout": {"template": "{hour:yyyyMMddHH}/{topic}-{partition}-{offset}"}},
-            "other topics of the sink are in the same directory",
-        ),
-    ],
-)
-def test_a_layout_whose_hours_share_a_directory_is_refused_with_the_reason(more: dict[str, Any], why: str) -> None:
+@pytest.mark.parametrize(("settings", "expected"), rows(MARKERS))
+def test_a_marker_lies_in_the_directory_of_its_hour(settings: str, expected: str) -> None:
+    assert key(sink(**read_settings(settings)), "orders", HOUR) == expected
+    assert key(sink(sealed={}), "orders", HOUR) is None
+
+
+@pytest.mark.parametrize(("settings", "why"), rows(REFUSED))
+def test_a_layout_whose_hours_share_a_directory_is_refused_with_the_reason(settings: str, why: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        sink(**more)
+        sink(**read_settings(settings))
     assert why in str(refused.value)
     assert "sealed.marker" in str(refused.value) or "set marker to none" in str(refused.value)
 

@@ -4,28 +4,24 @@ import pytest
 
 from s3lake.errors import ConfigurationError
 from s3lake.source.kafka.properties import to_librdkafka
+from s3lake_tests.kit.tables import read_yaml, rows
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SECRET = "hunter2-hunter2"
 
 
-class TestPassingThrough:
-    def test_names_that_both_clients_have_stay_as_they_are(self) -> None:
-        given = {"security.protocol": "SASL_SSL", "fetch.max.bytes": "1", "client.id": "me", "client.rack": "a"}
-        assert to_librdkafka(given) == given
+SAME = [
+    {},
+    {"security.protocol": "SASL_SSL", "fetch.max.bytes": "1", "client.id": "me", "client.rack": "a"},
+    {"sasl.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.client.secret": SECRET, "ssl.ca.pem": "-----BEGIN"},
+    {"enable.ssl.certificate.verification": "false"},
+]
 
-    def test_nothing_is_nothing(self) -> None:
-        assert to_librdkafka({}) == {}
 
-    def test_librdkafkas_own_words_stay_as_they_are(self) -> None:
-        given = {
-            "sasl.mechanisms": "OAUTHBEARER",
-            "sasl.oauthbearer.client.secret": SECRET,
-            "ssl.ca.pem": "-----BEGIN",
-            "enable.ssl.certificate.verification": "false",
-        }
-        assert to_librdkafka(given) == given
+@pytest.mark.parametrize("given", SAME, ids=str)
+def test_names_of_both_clients_and_librdkafkas_own_stay_as_they_are(given: dict[str, str]) -> None:
+    assert to_librdkafka(given) == given
 
 
 class TestPasswords:
@@ -49,38 +45,24 @@ class TestPasswords:
         assert to_librdkafka(given) == {"sasl.username": "me", "sasl.password": SECRET}
 
 
-PEM_TRUST, PEM_KEYS = {"ssl.truststore.type": "PEM"}, {"ssl.keystore.type": "PEM"}
-PKCS12 = {"ssl.keystore.location": "/me.p12", "ssl.keystore.password": SECRET}
-HOST_NAMES = "ssl.endpoint.identification.algorithm"
+CERTIFICATES = """
+ssl.truststore.type: PEM, ssl.truststore.location: /ca.pem => ssl.ca.location: /ca.pem
+ssl.truststore.type: PEM, ssl.truststore.certificates: -----BEGIN => ssl.ca.pem: -----BEGIN
+ssl.keystore.type: PEM, ssl.keystore.certificate.chain: chain, ssl.keystore.key: key, ssl.key.password: hush =>
+    ssl.certificate.pem: chain, ssl.key.pem: key, ssl.key.password: hush
+ssl.keystore.type: PEM, ssl.keystore.location: /me.pem => ssl.certificate.location: /me.pem, ssl.key.location: /me.pem
+ssl.keystore.location: /me.p12, ssl.keystore.password: hush =>
+    ssl.keystore.location: /me.p12, ssl.keystore.password: hush
+ssl.keystore.type: PKCS12, ssl.keystore.location: /me.p12 => ssl.keystore.location: /me.p12
+ssl.endpoint.identification.algorithm: "" => ssl.endpoint.identification.algorithm: none
+ssl.endpoint.identification.algorithm: none => ssl.endpoint.identification.algorithm: none
+ssl.endpoint.identification.algorithm: https => ssl.endpoint.identification.algorithm: https
+"""
 
 
-@pytest.mark.parametrize(
-    ("java", "librdkafka"),
-    [
-        ({**PEM_TRUST, "ssl.truststore.location": "/ca.pem"}, {"ssl.ca.location": "/ca.pem"}),
-        ({**PEM_TRUST, "ssl.truststore.certificates": "-----BEGIN"}, {"ssl.ca.pem": "-----BEGIN"}),
-        (
-            {
-                **PEM_KEYS,
-                "ssl.keystore.certificate.chain": "chain",
-                "ssl.keystore.key": "key",
-                "ssl.key.password": SECRET,
-            },
-            {"ssl.certificate.pem": "chain", "ssl.key.pem": "key", "ssl.key.password": SECRET},
-        ),
-        (
-            {**PEM_KEYS, "ssl.keystore.location": "/me.pem"},
-            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"},
-        ),
-        (PKCS12, PKCS12),
-        ({**PKCS12, "ssl.keystore.type": "PKCS12"}, PKCS12),
-        *(({HOST_NAMES: off}, {HOST_NAMES: "none"}) for off in ("", "none")),
-        ({HOST_NAMES: "https"}, {HOST_NAMES: "https"}),
-    ],
-    ids=str,
-)
-def test_certificates_in_javas_names_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
-    assert to_librdkafka(java) == librdkafka
+@pytest.mark.parametrize(("java", "librdkafka"), rows(CERTIFICATES))
+def test_certificates_in_javas_names_are_translated(java: str, librdkafka: str) -> None:
+    assert to_librdkafka(read_yaml(java)) == read_yaml(librdkafka)
 
 
 UNTRANSLATABLE = [
