@@ -196,20 +196,17 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
         ('config_type = "local"', 'config_typ = "local"', "unknown name; allowed in connectors: config_type"),
         ('config_dir = "connectors"', "", "config_dir is missing"),
         ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is not a directory"),
+        ('config_dir = "connectors"', 'config_dir = "empty"', "no sink is enabled here"),
+        ('[iggy]\naddress = "localhost:8090"\n', "", ":1:1: iggy: is not a table; write [iggy]"),
     ],
 )
 def test_a_broken_runtime_is_refused_at_its_place(runtime: Path, old: str, new: str, message: str) -> None:
-    runtime.write_text(RUNTIME.replace(old, new))
+    (runtime.parent / "empty").mkdir()
+    runtime.write_text(("iggy = 5\n" if "iggy" in old else "") + RUNTIME.replace(old, new))
     with pytest.raises(ConfigurationError) as refused:
         load_file(runtime, {})
     assert message in str(refused.value)
     assert str(refused.value).startswith(f"{runtime}:")
-
-
-def test_a_runtime_without_a_sink_is_refused(runtime: Path) -> None:
-    connector(runtime, "sink.toml", SINK.replace("s3_sink", "doris_sink"))
-    with pytest.raises(ConfigurationError, match="no sink is enabled here"):
-        load_file(runtime, {})
 
 
 # Connectors that a server has
@@ -279,12 +276,6 @@ def test_a_variable_of_another_files_connector_is_refused_with_the_remedy() -> N
     variables = {"IGGY_CONNECTORS_SINK_POND_PLUGIN_CONFIG_BUCKET": "pond"}
     with pytest.raises(ConfigurationError, match=r"names no connector that is here; here: lake.*runtime's file"):
         loads(bases.IGGY, "sink.toml", None, variables)
-
-
-def test_a_section_of_the_runtime_that_is_not_a_table_is_refused(runtime: Path) -> None:
-    runtime.write_text("iggy = 5\n" + RUNTIME.replace('[iggy]\naddress = "localhost:8090"\n', ""))
-    with pytest.raises(ConfigurationError, match=r":1:1: iggy: is not a table; write \[iggy\]"):
-        load_file(runtime, {})
 
 
 # Where the records are

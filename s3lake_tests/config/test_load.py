@@ -47,15 +47,19 @@ def test_a_variable_changes_the_sink_that_it_names(tmp_path: Path) -> None:
     assert [sink.flush.count for sink in found.config.sinks] == [None, 7]
 
 
-def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:
-    files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
-    with pytest.raises(ConfigurationError, match="S3LAKE_SINKS_OTHERS_FLUSH_COUNT"):
-        loaded(tmp_path, files, S3LAKE_SINKS_OTHERS_FLUSH_COUNT="7")
-
-
-def test_files_have_to_agree_on_kafka(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="kafka differs from another file's"):
-        loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text("clicks", servers="other:9092")})
+@pytest.mark.parametrize(
+    ("other", "variables", "message"),
+    [
+        ({"name": "clicks"}, {"S3LAKE_SINKS_OTHERS_FLUSH_COUNT": "7"}, "S3LAKE_SINKS_OTHERS_FLUSH_COUNT"),
+        ({"name": "clicks", "servers": "other:9092"}, {}, "kafka differs from another file's"),
+        ({"name": "events", "topic": "clicks"}, {}, "two sinks are called 'events'"),
+    ],
+)
+def test_files_and_variables_that_do_not_fit_together_are_refused(
+    other: dict[str, str], variables: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text(**other)}, **variables)
 
 
 def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> None:
@@ -69,11 +73,6 @@ def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> Non
     text, _ = write_native(configuration.config, configuration.references)
     assert "hush" not in text + repr(configuration)
     assert "secret_access_key: '${SECRET}'" in text
-
-
-def test_files_have_to_fit_together(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="two sinks are called 'events'"):
-        loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text("events", topic="clicks")})
 
 
 def test_load_returns_the_configuration_and_logs_its_notices(

@@ -33,24 +33,23 @@ def test_hidden_files_and_directories_inside_are_left_out_so_a_mounted_config_ma
     assert [source.text for source in read_texts(str(tmp_path), {})] == ["a"]
 
 
-def test_a_directory_without_files_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="there is no file in this directory"):
-        read_texts(str(tmp_path), {})
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "there is no file in this directory"),
+        ("nothing.yaml", r"nothing.yaml: no such file or directory; correct the path, or set S3LAKE_CONFIG"),
+        ("a" * 300, "cannot be read: File name too long"),
+    ],
+)
+def test_a_path_that_leads_to_no_file_is_refused(tmp_path, name, message):
+    with pytest.raises(ConfigurationError, match=message):
+        read_texts(str(tmp_path / name), {})
 
 
-def test_a_name_that_is_too_long_is_refused_and_the_query_of_an_address_may_be_long(tmp_path):
-    with pytest.raises(ConfigurationError, match="cannot be read: File name too long"):
-        read_texts(str(tmp_path / ("a" * 300)), {})
+def test_the_query_of_an_address_may_be_long():
     with serve_script(Response(body=(bases.KAFKA + bases.SINK).encode())) as server:
         location = f"{server.url}/c?X-Amz-Signature={'a' * 5000}"
         assert load_configuration(location, environment={}).config.sinks[0].name == "events"
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(
-        ConfigurationError, match=r"nothing.yaml: no such file or directory; correct the path, or set S3LAKE_CONFIG"
-    ):
-        read_texts(str(tmp_path / "nothing.yaml"), {})
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_place(tmp_path):
@@ -76,9 +75,16 @@ def test_without_a_file_the_environment_is_as_it_is():
     assert with_dotenv({"A": "1"}) == {"A": "1"}
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"S3LAKE_ENV_PATH: .*none cannot be read: No such file"):
-        with_dotenv({"S3LAKE_ENV_PATH": str(tmp_path / "none")})
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"S3LAKE_ENV_PATH": "/nowhere/none"}, r"S3LAKE_ENV_PATH: .*none cannot be read: No such file"),
+        ({"S3LAKE_ENV_PATH": "a", "IGGY_CONNECTORS_ENV_PATH": "b"}, "name different files: unset one of them"),
+    ],
+)
+def test_a_file_that_is_not_there_and_two_files_are_refused(environment, message):
+    with pytest.raises(ConfigurationError, match=message):
+        with_dotenv(environment)
 
 
 @pytest.mark.parametrize("line", ["no value here", "NAME", "A='unterminated"])
@@ -88,11 +94,6 @@ def test_a_line_that_says_nothing_is_refused_with_its_place(tmp_path, line):
     with pytest.raises(ConfigurationError) as refusal:
         with_dotenv({"S3LAKE_ENV_PATH": str(path)})
     assert str(refusal.value) == f"{path}:2:1: this is not NAME=value; correct the line, or begin it with #"
-
-
-def test_two_different_files_are_refused():
-    with pytest.raises(ConfigurationError, match="name different files: unset one of them"):
-        with_dotenv({"S3LAKE_ENV_PATH": "a", "IGGY_CONNECTORS_ENV_PATH": "b"})
 
 
 # One GET
