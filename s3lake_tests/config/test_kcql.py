@@ -33,18 +33,6 @@ def test_v2_statements_are_separated_by_semicolons_and_keep_their_order(between:
     assert parse("") == ()
 
 
-def test_v4_clauses_in_order() -> None:
-    found = one(
-        START + "PARTITIONBY _value.ts STOREAS `JSON` "
-        "PROPERTIES ('flush.size'=1000000, 'flush.interval'=30, 'flush.count'=5000,)"
-    )
-    assert found.partition_by == (("_value", "ts"),)
-    assert (found.format, found.columns, found.where, found.partitioned) == ("JSON", None, None, True)
-    properties = {name: held.value for name, held in found.properties.items()}
-    assert properties == {"flush.size": "1000000", "flush.interval": "30", "flush.count": "5000"}
-    assert not one(START + "NOPARTITION STOREAS CSV").partitioned
-
-
 @pytest.mark.parametrize(
     ("text", "target"),
     [
@@ -104,11 +92,16 @@ def test_v32_sql_is_carried_as_it_is_written(columns: str, where: str) -> None:
     assert (found.columns, found.where, found.format) == (columns, where, "CSV")
 
 
-def test_a_statement_has_the_offsets_of_its_parts() -> None:
-    text = "INSERT INTO b:p\n SELECT a FROM `t`\n WHERE a > 1 PARTITIONBY a STOREAS CSV PROPERTIES('flush.count'=1)"
+def test_a_statement_has_its_clauses_with_their_offsets() -> None:
+    text = "INSERT INTO b:p\n SELECT a FROM `t`\n WHERE a > 1 PARTITIONBY _value.ts STOREAS `CSV` "
+    text += "PROPERTIES('flush.count'=1, 'flush.size'=1000000,)"
     found = one(text)
-    starts = {part: text[offset:].split()[0] for part, offset in found.offsets.items()}
-    assert starts == {
+    assert (found.partition_by, found.format, found.partitioned) == ((("_value", "ts"),), "CSV", True)
+    assert {name: held.value for name, held in found.properties.items()} == {
+        "flush.count": "1",
+        "flush.size": "1000000",
+    }
+    assert {part: text[offset:].split()[0] for part, offset in found.offsets.items()} == {
         "target": "b:p",
         "columns": "a",
         "topic": "`t`",
@@ -117,6 +110,8 @@ def test_a_statement_has_the_offsets_of_its_parts() -> None:
         "format": "STOREAS",
     }
     assert text[found.properties["flush.count"].offset :].startswith("'flush.count'")
+    plain = one(START + "NOPARTITION STOREAS CSV")
+    assert (plain.columns, plain.where, plain.partitioned) == (None, None, False)
 
 
 # What is refused, as far as `broken/lenses.txt` lacks it, which has the messages word by word

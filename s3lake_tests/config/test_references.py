@@ -19,10 +19,7 @@ from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 from s3lake_tests.kit.http import Request, Response, as_json, serve
-
-
-def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> LoadedConfig:
-    return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
+from s3lake_tests.kit.tables import rows
 
 
 def test_values_can_come_from_elsewhere(tmp_path: Path) -> None:
@@ -106,53 +103,39 @@ def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) 
             secrets.read("other")
 
 
-# Placeholders of a shell, a router or an expression
+# Placeholders of a shell, a router or an expression: STAGE is prod, topic is wrong, and nothing else is set
 
-ROUTER = (
-    "transforms=r",
-    "transforms.r.type=org.apache.kafka.connect.transforms.TimestampRouter",
-    "transforms.r.topic.format=${topic}-${timestamp}",
+PLACEHOLDERS = """
+transforms=r + transforms.r.type=org.apache.kafka.connect.transforms.TimestampRouter +
+    transforms.r.topic.format=${topic}-${timestamp} => transforms.0.options: {topic.format: "${topic}-${timestamp}"}
+transforms=r + transforms.r.type=org.apache.kafka.connect.transforms.RegexRouter + transforms.r.regex=(?<n>.*) +
+    transforms.r.replacement=x-${n} => transforms.0.options: {regex: "(?<n>.*)", replacement: "x-${n}"}
+topics.dir=${STAGE}/raw => prefix: prod/raw
+topics.dir=${NOWHERE}/raw => prefix: "${NOWHERE}/raw"
+topics.dir=${NOWHERE}/raw =>
+    remark: topics.dir: ${NOWHERE} is text: environment variable NOWHERE is not set
+"""
+
+
+@pytest.mark.parametrize(("changes", "expected"), rows(PLACEHOLDERS))
+def test_a_placeholder_that_no_variable_has_is_text(changes: str, expected: str) -> None:
+    bases.check(bases.load(bases.CONFLUENT, bases.changes(changes), STAGE="prod", topic="wrong"), expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ("s3.bucket.name=${BUCKET}", r"environment variable BUCKET is not set, so .* is text"),
+        # A secret is never a placeholder.
+        (
+            "aws.access.key.id=AK + aws.secret.access.key=${NOWHERE}",
+            "environment variable NOWHERE is not set; set it",
+        ),
+    ],
 )
-
-
-def test_a_routers_own_placeholders_are_text_also_if_the_environment_has_them() -> None:
-    (router,) = given(*ROUTER, topic="wrong").config.sinks[0].transforms
-    assert router.options["topic.format"] == "${topic}-${timestamp}"
-
-
-def test_a_group_of_an_expression_is_text() -> None:
-    lines = ("transforms=r", "transforms.r.type=org.apache.kafka.connect.transforms.RegexRouter")
-    (router,) = (
-        given(*lines, "transforms.r.regex=(?<n>.*)", "transforms.r.replacement=x-${n}").config.sinks[0].transforms
-    )
-    assert router.options["replacement"] == "x-${n}"
-
-
-def test_a_shell_variable_that_is_set_is_replaced() -> None:
-    assert given("topics.dir=${STAGE}/raw", STAGE="prod").config.sinks[0].prefix == "prod/raw"
-
-
-def test_a_shell_variable_that_is_not_set_is_text_and_that_is_noted() -> None:
-    loaded = given("topics.dir=${STAGE}/raw")
-    assert loaded.config.sinks[0].prefix == "${STAGE}/raw"
-    assert "f:12:1: topics.dir: ${STAGE} is text: environment variable STAGE is not set" in bases.remarks_text(loaded)
-
-
-def test_an_invalid_text_with_a_shell_variable_names_the_variable() -> None:
-    with pytest.raises(ConfigurationError, match=r"environment variable BUCKET is not set, so .* is text"):
-        given("s3.bucket.name=${BUCKET}")
-
-
-def test_a_secret_is_never_a_placeholder() -> None:
-    with pytest.raises(ConfigurationError, match="environment variable NOWHERE is not set; set it"):
-        given("aws.access.key.id=AK", "aws.secret.access.key=${NOWHERE}")
-
-
-def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None:
-    (tmp_path / "bucket").write_text("from-file\n")
-    for provider in ("directory", "dir"):
-        loaded = given(f"s3.bucket.name=${{{provider}:{tmp_path}:bucket}}")
-        assert loaded.config.sinks[0].bucket == "from-file"
+def test_an_invalid_text_with_a_placeholder_names_the_variable(changes: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        bases.load(bases.CONFLUENT, bases.changes(changes))
 
 
 def test_a_secret_that_may_be_strimzis_has_a_remedy() -> None:
@@ -293,14 +276,16 @@ def test_a_provider_class_that_s3lake_lacks_is_refused_by_name() -> None:
         ("s", "io.strimzi.kafka.EnvVarConfigProvider", "${s:OURS}"),
         ("f", "org.apache.kafka.common.config.provider.FileConfigProvider", "${f:HERE/keys.properties:secret}"),
         ("d", "org.apache.kafka.common.config.provider.DirectoryConfigProvider", "${d:HERE:secret}"),
+        ("directory", None, "${directory:HERE:secret}"),
+        ("dir", None, "${dir:HERE:secret}"),
     ],
 )
 def test_kafkas_and_strimzis_own_providers_have_any_name(
-    name: str, class_name: str, reference: str, tmp_path: Path
+    name: str, class_name: str | None, reference: str, tmp_path: Path
 ) -> None:
     (tmp_path / "keys.properties").write_text(f"secret={SECRET}\n")
     (tmp_path / "secret").write_text(SECRET)
-    worker = {"config.providers": name, f"config.providers.{name}.class": class_name}
+    worker = {"config.providers": name, f"config.providers.{name}.class": class_name} if class_name else {}
     configuration = loaded("AK", reference.replace("HERE", str(tmp_path)), worker, OURS=SECRET)
     assert keys_of(configuration) == ("AK", SECRET)
 

@@ -17,6 +17,7 @@ from s3lake.layout.pieces import Extension, Field, Header, Hour, Key, Number, Pa
 from s3lake.layout.template import parse_template
 from s3lake.sink import Padding
 from s3lake.sink import Time as Clock
+from s3lake_tests.kit.tables import read_each, rows
 from s3lake_tests.layout.files import sink
 
 
@@ -130,10 +131,9 @@ def test_every_text_is_a_template_or_refused(text: str) -> None:
 GOOD = "{topic}/{partition}/{offset}"
 
 
-def refusal(template: str, **changes: Any) -> str:
-    layout = {"template": template, **changes.pop("layout", {})}
+def refusal(**settings: Any) -> str:
     with pytest.raises(ValidationError) as refused:
-        sink(layout=layout, **changes)
+        sink(**settings)
     return str(refused.value)
 
 
@@ -148,89 +148,67 @@ def refusal(template: str, **changes: Any) -> str:
     ],
 )
 def test_keys_that_replace_each_other_need_exactly_once_off(template: str, lacking: str) -> None:
-    message = refusal(template, topics=("a", "b"))
+    message = refusal(layout={"template": template}, topics=("a", "b"))
     assert lacking in message
     assert "exactly_once: false" in message
     assert sink(layout={"template": template}, topics=("a", "b"), exactly_once=False)
 
 
-def test_one_topic_need_not_be_named() -> None:
-    assert sink(layout={"template": "{partition}/{offset}"})
-    assert sink(layout={"template": "{partition}/{last_offset}"})
-    assert "lacks {topic}" in refusal("{partition}/{offset}", topics=(), topics_regex="a.*")
+REFUSED = """
+lacks {topic} => template: "{partition}/{offset}", topics: [], topics_regex: a.*
+two offsets can get one key => each template: ["{topic}/{partition}{offset}", "{topic}/{partition}0{offset}",
+    "{topic}/{partition}/{key}{offset}", "{topic}/{partition}/{offset}{field:a}",
+    "{topic}/{partition}/{time:yyyy}{offset}", "{topic}/{partition}/{offset}7{records}"]
+two offsets can get one key =>
+    each template: ["{partition}{topic}{offset}", "{topic}{partition}/{offset}"], topics: ["1", "12"]
+converter.value string does not give: set => template: "{field:a}/GOOD", converter.value: string
+converter.key string does not give: set converter.key to json => template: "{key:a}/GOOD"
+{time:yyyy} needs a field of the value => template: "{time:yyyy}/GOOD", converter.value: bytes, time.source: field
+is in the index '.indexes/' => template: ".indexes/GOOD"
+is in the index 'raw/ix/' => template: "ix/GOOD", prefix: raw, index.prefix: raw/ix
+an offset such as +02:00 => template: "GOOD", time.timezone: PST
+is not allowed: write a language => template: "GOOD", time.locale: " "
+is not a field => each time.field: ["", a..b, .a, "`a"], template: "GOOD"
+a record without a value has no field => template: "GOOD", nulls: write, sidecars.keys: json,
+    tombstones: "{topic}/tombstone/{field:a}/{partition}-{offset}"
+tombstones lacks {offset} =>
+    template: "GOOD", nulls: write, sidecars.keys: json, tombstones: "{topic}/tombstone/{partition}"
+is not closed => template: "GOOD", nulls: write, sidecars.keys: json, tombstones: "{topic}/{"
+either both an offset or none =>
+    template: "GOOD", nulls: write, sidecars.keys: json, tombstones: "t/{key}", exactly_once: false
+partition_by has no meaning with a template => template: "GOOD", partition_by: [a]
+include_keys has no meaning with a template => template: "GOOD", include_keys: true
+suffix has no meaning with a template => template: "GOOD", suffix: -s
+connector_names has no meaning with a template => template: "GOOD", connector_names: true
+a name is missing between the prefix and '/' => template: "/GOOD", prefix: raw
+"""
+ACCEPTED = """
+template: "{partition}/{offset}" =>
+template: "{partition}/{last_offset}" =>
+template: "{partition}{topic}{offset}", topics: [events] =>
+template: "{topic}{partition}/{offset}", topics: [events] =>
+template: "{field:a}/{key:b}/GOOD", converter: {key: json, value: json} =>
+template: "{field:a}/{key:b}/GOOD", converter: {key: connect_json, value: connect_json} =>
+template: "/GOOD", prefix: "" =>
+"""
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{topic}/{partition}{offset}",
-        "{topic}/{partition}0{offset}",
-        "{topic}/{partition}/{key}{offset}",
-        "{topic}/{partition}/{offset}{field:a}",
-        "{topic}/{partition}/{time:yyyy}{offset}",
-        "{topic}/{partition}/{offset}7{records}",
-        "{partition}{topic}{offset}",
-        "{topic}{partition}/{offset}",
-    ],
-)
-def test_two_numbers_need_text_between_them(template: str) -> None:
-    assert "two offsets can get one key" in refusal(template, topics=("1", "12"))
+def settings_of(text: str) -> list[dict[str, Any]]:
+    """Read the settings of a row, of which some are the layout's."""
+    names = "template|tombstones|time|partition_by|include_keys|suffix|connector_names"
+    text = re.sub(rf"(?<![\w{{.])({names})(?=[:.])", r"layout.\1", text)
+    return read_each(text.replace("GOOD", GOOD))
 
 
-@pytest.mark.parametrize("template", ["{partition}{topic}{offset}", "{topic}{partition}/{offset}"])
-def test_a_single_topic_is_text(template: str) -> None:
-    assert sink(layout={"template": template}, topics=("events",))
+@pytest.mark.parametrize(("why", "settings"), rows(REFUSED))
+def test_a_template_that_does_not_fit_its_sink_is_refused(why: str, settings: str) -> None:
+    for changes in settings_of(settings):
+        assert why in refusal(**changes)
 
 
-@pytest.mark.parametrize(
-    ("template", "changes", "why"),
-    [
-        ("{field:a}/" + GOOD, {"converter": {"value": "string"}}, "converter.value string does not give: set"),
-        ("{key:a}/" + GOOD, {}, "converter.key string does not give: set converter.key to json"),
-        (
-            "{time:yyyy}/" + GOOD,
-            {"converter": {"value": "bytes"}, "layout": {"time": {"source": "field"}}},
-            "{time:yyyy} needs a field of the value",
-        ),
-        (".indexes/" + GOOD, {}, "is in the index '.indexes/'"),
-        (GOOD, {"layout": {"time": {"timezone": "PST"}}}, "an offset such as +02:00"),
-        (GOOD, {"layout": {"time": {"locale": " "}}}, "is not allowed: write a language"),
-        *((GOOD, {"layout": {"time": {"field": field}}}, "is not a field") for field in ("", "a..b", ".a", "`a")),
-        ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "is in the index 'raw/ix/'"),
-    ],
-)
-def test_a_template_fits_its_sink(template: str, changes: dict[str, Any], why: str) -> None:
-    assert why in refusal(template, **changes)
-
-
-@pytest.mark.parametrize("converter", ["json", "connect_json"])
-def test_fields_are_of_objects(converter: str) -> None:
-    assert sink(layout={"template": "{field:a}/{key:b}/" + GOOD}, converter={"key": converter, "value": converter})
-
-
-@pytest.mark.parametrize(
-    ("tombstones", "why"),
-    [
-        ("{topic}/tombstone/{field:a}/{partition}-{offset}", "a record without a value has no field"),
-        ("{topic}/tombstone/{partition}", "tombstones lacks {offset}"),
-        ("{topic}/{", "is not closed"),
-    ],
-)
-def test_tombstones_have_a_template_too(tombstones: str, why: str) -> None:
-    changes: dict[str, Any] = {"nulls": "write", "sidecars": {"keys": "json"}}
-    assert why in refusal(GOOD, layout={"tombstones": tombstones}, **changes)
-
-
-def test_both_templates_replace_or_none() -> None:
-    changes: dict[str, Any] = {"nulls": "write", "sidecars": {"keys": "json"}, "exactly_once": False}
-    assert "either both an offset or none" in refusal(GOOD, layout={"tombstones": "t/{key}"}, **changes)
-
-
-@pytest.mark.parametrize(
-    "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"connector_names": True}]
-)
-def test_a_template_can_express_all_options_of_lenses(layout: dict[str, Any]) -> None:
-    assert f"{next(iter(layout))} has no meaning with a template" in refusal(GOOD, layout=layout)
+@pytest.mark.parametrize(("settings", "_"), rows(ACCEPTED))
+def test_a_template_that_fits_its_sink_is_accepted(settings: str, _: str) -> None:
+    assert [sink(**changes) for changes in settings_of(settings)]
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "layouts.md").read_text(encoding="utf-8")
@@ -244,12 +222,6 @@ def test_the_documents_templates_are_templates(template: str) -> None:
 
 def test_the_document_shows_every_connector() -> None:
     assert len(SHOWN) == 15
-
-
-def test_a_key_may_begin_with_a_slash_without_a_prefix() -> None:
-    with pytest.raises(ValueError, match="a name is missing between the prefix and '/'"):
-        sink(prefix="raw", layout={"template": "/{topic}/{partition}-{offset}"})
-    assert sink(prefix="", layout={"template": "/{topic}/{partition}-{offset}"}).root == ""
 
 
 # Padding: keys sort as numbers do, and no number is ever cut

@@ -62,25 +62,26 @@ def test_what_is_written_again_is_read_again() -> None:
         ("{type: iggy, address: 'iggy:8090', domain: x}", "source.domain: is of an encrypted connection"),
         ("{type: iggy, address: 'iggy:8090', options: {a: 1}}", "source.options: are of plugins"),
         ("{type: other, address: 'iggy:8090'}", "source.address: is of type iggy"),
+        (f"{IGGY}\nkafka: {{bootstrap_servers: 'k:9092'}}", "topics are in one place: take out source, or kafka"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_path(source: str, message: str) -> None:
     assert message in refusal(source)
 
 
-def test_a_topic_without_its_stream_is_refused() -> None:
-    sink = "{name: events, topics: [orders], bucket: lake, start: 2026-11-20T00}"
-    assert "sinks[0].topics[0]: 'orders' does not name a stream of Iggy: write STREAM.TOPIC" in refusal(IGGY, sink)
-
-
-def test_dead_letters_go_to_no_topic_of_kafka() -> None:
-    sink = SINK[:-1] + ", errors: {tolerance: all, dead_letter_topic: {name: dead}}}"
-    assert "a dead letter topic needs Kafka" in refusal(IGGY, sink)
-
-
-def test_topics_are_in_one_place() -> None:
-    with pytest.raises(ConfigurationError, match="topics are in one place: take out source, or kafka"):
-        native.loads(text(IGGY) + "kafka: {bootstrap_servers: 'k:9092'}\n", "f")
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("shop.orders", "orders", "sinks[0].topics[0]: 'orders' does not name a stream of Iggy: write STREAM.TOPIC"),
+        (
+            "}",
+            ", errors: {tolerance: all, dead_letter_topic: {name: dead}}}",
+            "a dead letter topic needs Kafka",
+        ),
+    ],
+)
+def test_a_sink_of_kafka_alone_is_refused(old: str, new: str, message: str) -> None:
+    assert message in refusal(IGGY, SINK.replace(old, new))
 
 
 def test_a_source_that_is_not_installed_is_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from s3lake.land.landing import land
-from s3lake.land.task.outcomes import Done, Failed, Grown
+from s3lake.land.task.outcomes import Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
@@ -44,16 +44,6 @@ def context(message: dict[str, Any]) -> dict[str, str]:
 
 
 # One task
-
-
-def test_a_refused_record_is_in_the_topic_and_in_the_commit(bucket: Bucket, producer: FakeProducer) -> None:
-    done = outcome(sending(work(bucket, **TOLERANT)), [*objects(1), BAD, *objects(3)])
-    assert isinstance(done, Done)
-    assert "_dead_letters/s/t/0/000000000001.json" in bucket.visible(done)
-    (found,) = producer.taken
-    assert (found["key"], found["value"], found["timestamp"]) == (b"\xff", b"{", HOUR + 5)
-    assert found["headers"][0] == ("region", b"eu")
-    assert context(found).items() >= {"offset": "1", "stage": "convert"}.items()
 
 
 def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, producer: FakeProducer) -> None:

@@ -83,21 +83,11 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestRanges:
-    @pytest.mark.usefixtures("_each_way")
-    def test_are_exact_to_the_offset(self, log: Log) -> None:
-        log.write(*(b"%d" % number for number in range(100)))
-        assert log.values(17, 43) == {offset: b"%d" % offset for offset in range(17, 43)}
-
     def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka)
         log.write(b"a", b"b", b"c", b"d")
         found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
         assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
-
-    @pytest.mark.usefixtures("_each_way")
-    def test_longer_than_a_batch_lack_nothing(self, log: Log) -> None:
-        log.write(*(b"%d" % number for number in range(25_001)))
-        assert log.values(0, 25_001) == {offset: b"%d" % offset for offset in range(25_001)}
 
 
 @pytest.mark.usefixtures("_each_way")
