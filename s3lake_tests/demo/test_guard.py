@@ -41,20 +41,15 @@ def test_it_exits_with_the_code_that_a_shell_would_give(end: str, code: int) -> 
         assert guard.wait(10) == code
 
 
-def test_end_of_stdin_ends_the_command() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None], ids=["TERM", "INT", "end of stdin"])
+def test_a_signal_and_the_end_of_stdin_end_the_command(number: signal.Signals | None) -> None:
     with guarded("sh", "-c", "echo $$; exec sleep 60") as guard:
         child = int(first_line(guard))
-        assert guard.stdin is not None
-        guard.stdin.close()
-        assert guard.wait(10) == 128 + signal.SIGTERM
-    assert gone(child)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_command(number: signal.Signals) -> None:
-    with guarded("sh", "-c", "echo $$; exec sleep 60") as guard:
-        child = int(first_line(guard))
-        guard.send_signal(number)
+        if number is None:
+            assert guard.stdin is not None
+            guard.stdin.close()
+        else:
+            guard.send_signal(number)
         assert guard.wait(10) == 128 + signal.SIGTERM
     assert gone(child)
 
@@ -121,17 +116,12 @@ def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None
         assert (process.returncode, process.log()) == (2, "why\nit failed")
 
 
-def test_stop_waits_until_the_command_is_gone(tmp_path: Path) -> None:
+def test_stop_waits_until_the_command_is_gone_and_may_be_called_again(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", "echo $$; exec sleep 60"], tmp_path / "log")
     until(5, lambda: bool(process.log()))
     command = int(process.log())
     process.stop()
     assert gone(command)
-
-
-def test_stopping_twice_is_fine(tmp_path: Path) -> None:
-    process = spawn(["true"], tmp_path / "log")
-    process.stop()
     process.stop()
     assert not process.running
 

@@ -10,10 +10,9 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Listener
+from multiprocessing.managers import BaseManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -124,13 +123,6 @@ _SERVERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
 }
 
 
-class Servers(Protocol):
-    """Gives the address of a server by its name in `_SERVERS`."""
-
-    def address_of(self, name: str) -> str:
-        """Return the address. Starts the server if nothing has asked for it before."""
-
-
 class StartedServers:
     """The servers of this run, each started at its first request."""
 
@@ -157,51 +149,29 @@ class StartedServers:
         self._stack.close()
 
 
-class OfferedServers:
-    """Answers, in threads of pytest's controller, what its workers ask for."""
-
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
-        self._key = secrets.token_bytes(16)
-        self._listener = Listener(("127.0.0.1", 0), authkey=self._key)
-        host, port = self._listener.address
-        self.door = (str(host), int(port), self._key)
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):  # another process that looks for a free port
-                continue
-            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
-
-    def _answer(self, connection: Any) -> None:
-        with connection:
-            try:
-                connection.send((self._servers.address_of(connection.recv()), None))
-            except Exception as error:  # it is the worker's to raise
-                connection.send((None, f"{type(error).__name__}: {error}"))
+class ServersOfRun(BaseManager):
+    """Lets pytest's workers ask its controller for `servers()`."""
 
 
-class ServersOfController:
-    """The servers of another process, asked for through its door."""
-
-    def __init__(self, door: tuple[str, int, bytes]) -> None:
-        self._address, self._key = door[:2], door[2]
-
-    def address_of(self, name: str) -> str:
-        """Return the address, or raise what went wrong there."""
-        with Client(self._address, authkey=self._key) as connection:
-            connection.send(name)
-            address, error = connection.recv()
-        if error is not None:
-            raise RuntimeError(f"{name} was not started: {error}")
-        return str(address)
+def _offer(servers: StartedServers) -> tuple[Any, bytes]:
+    """Answer in threads of this process. Return where, and the key."""
+    key = secrets.token_bytes(16)
+    ServersOfRun.register("servers", callable=lambda: servers, exposed=["address_of"])
+    server = ServersOfRun(("127.0.0.1", 0), key).get_server()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.address, key
 
 
-_servers = pytest.StashKey[Servers]()
-_door = pytest.StashKey[tuple[str, int, bytes]]()
+def _ask(address: Any, key: bytes) -> StartedServers:
+    """Return the servers of the controller."""
+    ServersOfRun.register("servers")
+    controller: Any = ServersOfRun(address, key)
+    controller.connect()
+    return controller.servers()  # type: ignore[no-any-return]
+
+
+_servers = pytest.StashKey[StartedServers]()
+_door = pytest.StashKey[tuple[Any, bytes]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -217,12 +187,12 @@ def pytest_configure(config: pytest.Config) -> None:
     environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
     if hasattr(config, "workerinput"):
-        config.stash[_servers] = ServersOfController(config.workerinput["servers"])
+        config.stash[_servers] = _ask(*config.workerinput["servers"])
         return
     started = StartedServers()
     config.add_cleanup(started.stop)
     config.stash[_servers] = started
-    config.stash[_door] = OfferedServers(started).door
+    config.stash[_door] = _offer(started)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -242,7 +212,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def servers_of_run(request: pytest.FixtureRequest) -> Servers:
+def servers_of_run(request: pytest.FixtureRequest) -> StartedServers:
     """The servers of this run by name."""
     return request.config.stash[_servers]
 
@@ -257,25 +227,25 @@ def jvm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kafka(jvm: Path, servers_of_run: Servers) -> EmbeddedKafka:  # noqa: ARG001 (it needs Java)
+def kafka(jvm: Path, servers_of_run: StartedServers) -> EmbeddedKafka:  # noqa: ARG001 (it needs Java)
     """One broker for all tests: name topics so that tests do not meet."""
     return RunningKafka(servers_of_run.address_of("kafka"))
 
 
 @pytest.fixture(scope="session")
-def s3_server(servers_of_run: Servers) -> EmbeddedS3:
+def s3_server(servers_of_run: StartedServers) -> EmbeddedS3:
     """One server for all tests: name buckets so that tests do not meet."""
     return RunningS3(S3_SERVER if S3_SERVER_RUNS else servers_of_run.address_of(S3_SERVER))
 
 
 @pytest.fixture(scope="session")
-def moto(servers_of_run: Servers) -> EmbeddedS3:
+def moto(servers_of_run: StartedServers) -> EmbeddedS3:
     """moto's server, for all tests."""
     return RunningS3(servers_of_run.address_of("moto"))
 
 
 @pytest.fixture(scope="session")
-def versitygw(servers_of_run: Servers) -> EmbeddedS3:
+def versitygw(servers_of_run: StartedServers) -> EmbeddedS3:
     """A versitygw for all tests."""
     if find_program("versitygw") is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
@@ -283,7 +253,7 @@ def versitygw(servers_of_run: Servers) -> EmbeddedS3:
 
 
 @pytest.fixture(scope="session")
-def minio(servers_of_run: Servers) -> EmbeddedS3:
+def minio(servers_of_run: StartedServers) -> EmbeddedS3:
     """A MinIO for all tests."""
     if find_program("minio") is None:
         pytest.skip(f"MinIO is missing: go install {GO_PROGRAMS['minio']}")
@@ -291,7 +261,7 @@ def minio(servers_of_run: Servers) -> EmbeddedS3:
 
 
 @pytest.fixture(scope="session")
-def postgres(servers_of_run: Servers) -> str:
+def postgres(servers_of_run: StartedServers) -> str:
     """Return the connection string of a database of the PostgreSQL of all tests."""
     from s3lake_tests.forwarding import servers
 
@@ -301,7 +271,7 @@ def postgres(servers_of_run: Servers) -> str:
 
 
 @pytest.fixture(scope="session")
-def mongodb(servers_of_run: Servers) -> str:
+def mongodb(servers_of_run: StartedServers) -> str:
     """The address of a FerretDB, which speaks MongoDB's protocol, for all tests."""
     from s3lake_tests.forwarding import servers
 
@@ -311,7 +281,7 @@ def mongodb(servers_of_run: Servers) -> str:
 
 
 @pytest.fixture(scope="session")
-def apicurio(servers_of_run: Servers) -> "Apicurio":
+def apicurio(servers_of_run: StartedServers) -> "Apicurio":
     """An Apicurio Registry for all tests: name subjects so that tests do not meet."""
     from s3lake_tests.schema.registry import apicurio
 

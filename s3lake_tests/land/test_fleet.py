@@ -56,8 +56,8 @@ def lines(number: int, size: int) -> bytes:
 
 def test_each_topic_lands_its_own_records_by_one_job() -> None:
     worlds, session = topics(3, 1, 7, 2, 5, 4), Session()
-    landed = land(worlds, session)
-    assert session.jobs == [4]
+    landed = land(worlds, session, reader=(given := Given(worlds[-1])))
+    assert (session.jobs, given.tasks) == ([4], [(TOPIC, OffsetRange(0, 0, 4))])
     assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((3, 1, 7, 2, 5, 4))]
     assert [one[0].sums.landed for one in landed if isinstance(one, list)] == [3, 1, 7, 2, 5, 4]
 
@@ -70,12 +70,6 @@ def test_a_topic_whose_record_is_refused_fails_alone() -> None:
     assert (bodies(worlds[1]), worlds[1].store.uploads) == (b"", {})
     assert isinstance(first, list)
     assert isinstance(third, list)
-
-
-def test_each_topic_is_read_by_its_name() -> None:
-    (world,) = topics(3)
-    land([world], Session(), reader=(given := Given(world)))
-    assert given.tasks == [(TOPIC, OffsetRange(0, 0, 3))]
 
 
 @pytest.mark.parametrize(
@@ -121,17 +115,13 @@ def test_where_the_shared_job_fails_each_topic_has_one_of_its_own() -> None:
     assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 1)]
 
 
-def test_a_job_of_one_topic_that_fails_is_that_topic_s_failure() -> None:
-    (world,), session = topics(3), Session(failures=[OSError("a worker died")])
-    (failure,) = land([world], session)
-    assert isinstance(failure, TransientError)
-    assert "Spark went away while landing 1 topics in one job" in str(failure)
-
-
-def test_where_spark_is_gone_no_topic_is_tried_alone() -> None:
-    worlds, session = topics(3, 1), Session(failures=[OSError("gone"), OSError("gone")])
-    assert [type(one).__name__ for one in land(worlds, session)] == ["SparkUnavailableError"] * 2
-    assert [bodies(world) for world in worlds] == [b"", b""]
+@pytest.mark.parametrize("sizes", [(3,), (3, 1)], ids=["one topic has a job of its own", "both jobs fail"])
+def test_where_spark_is_gone_no_topic_is_tried_again(sizes: tuple[int, ...]) -> None:
+    worlds, session = topics(*sizes), Session(failures=[OSError("gone")] * len(sizes))
+    for failure in land(worlds, session):
+        assert isinstance(failure, TransientError)
+        assert str(failure).startswith(f"Spark went away while landing {len(sizes)} topics in one job")
+    assert [bodies(world) for world in worlds] == [b""] * len(sizes)
 
 
 def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.MonkeyPatch) -> None:

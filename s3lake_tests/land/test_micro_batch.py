@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.commit.documents import Read, Recorded
-from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError, TooManyFilesError
+from s3lake.errors import ConfigurationError, RecordError, TooManyFilesError
 from s3lake.land import engine, job
 from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Done, Failed, Refused
@@ -101,17 +101,6 @@ def test_a_column_whose_type_is_another_than_its_files_have_is_refused() -> None
         land(made.target(), [SECOND])
 
 
-def test_a_session_is_asked_for_where_sql_computes() -> None:
-    def away() -> Any:
-        raise StoreUnavailableError("no session today")
-
-    made = world(sql={"select": "id + 1 AS next"})
-    target = made.target(spark=away)
-    target.index.create(target.index.columns_key, Recorded({}))
-    with pytest.raises(StoreUnavailableError, match="no session today"):
-        land(target, [FIRST])
-
-
 def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
     made = world(
         b'{"id":1, "x": 1e2, "o":{"a": 0.10}}',
@@ -146,18 +135,19 @@ def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_sma
     assert (len(keys(made)), made.store.uploads) == (3, {})
 
 
-def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "MOST_FILES", 0)
+@pytest.mark.parametrize("limit", [0, 1])
+def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "MOST_FILES", limit)
     made = world(b"{}")
+    if limit:
+        (landed,) = land(made.target(), [FIRST])
+        assert len(landed.manifests[0].files) == limit
+        return
     with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
         land(made.target(), [FIRST])
     assert made.store.uploads == {}
-
-
-def test_a_commit_may_list_as_many_files_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "MOST_FILES", 3)
-    (landed,) = land(world(layout={"partition_by": ["id"]}).target(), [FIRST])
-    assert [len(manifest.files) for manifest in landed.manifests] == [3]
 
 
 def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped() -> None:

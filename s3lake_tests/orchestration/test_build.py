@@ -147,31 +147,19 @@ class TestPartitions:
 class TestNameClashes:
     """Dagster's names are poorer than Kafka's: two things must not silently become one."""
 
-    @pytest.mark.parametrize(
-        "sinks",
-        [
-            pytest.param((EVENTS.replace("[orders]", "[orders.v1, orders_v1]"),), id="topics of one sink"),
-            pytest.param(
-                (
-                    EVENTS.replace("[orders]", "[orders-v1]"),
-                    "{name: copy, topics: [orders_v1], bucket: lake, prefix: copy, start: 2026-01-05T00}",
-                ),
-                id="topics of two sinks",
-            ),
-            pytest.param(
-                (
-                    EVENTS.replace("[orders]", "[a_orders]"),
-                    "{name: events_a, topics: [orders], bucket: lake, prefix: a, start: 2026-01-05T00}",
-                ),
-                id="sink and topic",
-            ),
-            pytest.param(
-                (EVENTS, EVENTS.replace("name: events", "name: together_events").replace("raw", "together")),
-                id="jobs of two sinks",
-            ),
-        ],
-    )
-    def test_are_refused(self, sinks: tuple[str, ...]) -> None:
+    CLASHES: Mapping[str, Mapping[str, str]] = {
+        "topics of one sink": {"events": "orders.v1, orders_v1"},
+        "topics of two sinks": {"events": "orders-v1", "copy": "orders_v1"},
+        "sink and topic": {"events": "a_orders", "events_a": "orders"},
+        "jobs of two sinks": {"events": "orders", "together_events": "orders"},
+    }
+
+    @pytest.mark.parametrize("topics", CLASHES.values(), ids=CLASHES)
+    def test_are_refused(self, topics: Mapping[str, str]) -> None:
+        sinks = [
+            f"{{name: {name}, topics: [{topics[name]}], bucket: lake, prefix: {name}, start: 2026-01-05T00}}"
+            for name in topics
+        ]
         with pytest.raises(ConfigurationError, match="would both be called"):
             build_definitions(config(*sinks))
 

@@ -36,16 +36,6 @@ def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
     return held, table
 
 
-def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
-    world = many()
-    before = set(world.bodies())
-    held, table = followed(world)
-    run_change("compact", held)
-    after = set(world.bodies())
-    assert table.followed == [((HOUR,), before), ((HOUR,), before | after)]
-    assert before.isdisjoint(after)
-
-
 @pytest.mark.parametrize("failures", [1, 2])
 def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_is_repeated(failures: int) -> None:
     world = many()

@@ -67,14 +67,6 @@ def test_keys_are_those_that_the_document_states(preview: Preview, example: Exam
 # Lenses
 
 
-def test_lenses_example(preview: Preview) -> None:
-    made = preview(CONFIGURATIONS["lenses: example"], *EXAMPLES["lenses: example"].records)
-    assert made == {
-        "demo/demo/ts=12/demo(0_000000000000).json": b'{"ts":12}\n',
-        "demo/demo/ts=13/demo(0_000000000001).json": b'{"ts":13}\n',
-    }
-
-
 def test_lenses_json_as_parquet(preview: Preview, tmp_path: Path) -> None:
     made = preview(CONFIGURATIONS["lenses: stored 1"], record("car_speed_events", {"speed": 50}))
     assert list(made) == ["car_speed/car_speed_events/0/000000000000.parquet"]
@@ -126,11 +118,6 @@ def test_aiven_object_names_of_the_prefix_and_rows_of_the_fields(preview: Previe
     assert list(made) == ["example-s3-sink/source_topic-0-00000000000000000000.gz"]
     (body,) = made.values()
     assert gzip.decompress(body) == b"dmFsdWU=,a2V5MA==,1554210895000"
-
-
-def test_aiven_object_names_of_the_default(preview: Preview) -> None:
-    made = preview(CONFIGURATIONS["aiven: console"], record("YOUR-TOPIC", "value", offset=5))
-    assert {key: gzip.decompress(body) for key, body in made.items()} == {"YOUR-TOPIC-0-5.gz": b"dmFsdWU="}
 
 
 # Iggy
