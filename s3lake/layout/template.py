@@ -37,7 +37,9 @@ _ALLOWED = (
 _NAMES = (*NUMBERS, "topic", "field", "key", "header", "hour", "time", "schema", "extension")
 _EXAMPLES = {"field": "user.id", "header": "region", "hour": "yyyy-MM-dd", "time": "yyyy-MM-dd"}
 # Braces in the quotes of a time's pattern are text.
-_TOKEN = re.compile(r"\{\{|\}\}|[^{}]+|\{(?P<name>[^{}:]*)(:(?P<argument>(?:[^{}']|'[^']*')*(?:'[^{}']*)?))?\}")
+_TOKEN = re.compile(
+    r"\{\{|\}\}|[^{}]+|\{(?P<name>[^{}:]*)(:(?P<argument>(?<=\{time:|\{hour:)(?:[^{}']|'[^']*')*|[^{}]*))?\}"
+)
 _WIDTH = re.compile(r"(0?)([1-9]\d?)", re.ASCII)
 _LONGEST_NUMBER = 64
 

@@ -40,6 +40,7 @@ def pieces(text: str, **time: Any) -> tuple[Any, ...]:
         ("{records:03}", (Number("records", 3),)),
         ("{field:a.b}", (Field(("a", "b")),)),
         ("{field:`a.b`.c}", (Field(("a.b", "c")),)),
+        ("{field:it's}-{header:o'k}", (Field(("it's",)), Text("-"), Header("o'k"))),
         ("{key}", (Key(),)),
         ("{key:a.b}", (Key(("a", "b")),)),
         ("{header:ce-type.v1}", (Header("ce-type.v1"),)),
