@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,13 @@ from s3lake import hours
 from s3lake.cli.check import check_topics
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Sink
 from s3lake.source.kafka import offsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.opening import open_source
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, Lake
+from s3lake_tests.kit.sinks import make_sink
 
 
 class TestCheck:
@@ -167,40 +167,37 @@ class Logs:
         return next((at for at, stamp in enumerate(stamps) if stamp >= epoch_ms), len(stamps))
 
 
-def check(stamps: Mapping[str, list[int]], topics: Collection[str] = ("orders",), **settings: Any) -> list[str]:
+def check(stamps: Mapping[str, list[int]], **settings: Any) -> list[str]:
     """The notices of a sink called events."""
-    named = {"topics": list(topics)} if topics else {}
-    sink = Sink.model_validate({"name": "events", "bucket": "lake", "start": FIRST, **named, **settings})
+    sink = make_sink(**{"start": FIRST, **settings})
     return check_topics([sink], Logs(stamps), NOW_MS)  # type: ignore[arg-type]
-
-
-def test_topics_whose_records_are_stamped_as_expected_need_no_notice() -> None:
-    assert check({"orders": [hours.start_ms(FIRST), NOW_MS, NOW_MS + 1_800_000]}) == []
 
 
 def test_a_topic_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigurationError, match=r"events: topic 'ordrs' does not exist.*did you mean 'orders'\?"):
-        check({"orders": [], "clicks": []}, ["ordrs", "clicks"])
+        check({"orders": [], "clicks": []}, topics=["ordrs", "clicks"])
 
 
-def test_a_topic_that_the_sink_waits_for_is_a_notice() -> None:
-    (notice,) = check({"orders": []}, ["ordrs"], missing_topic="wait")
-    assert "topic 'ordrs' does not exist" in notice
-    assert "did you mean 'orders'?" in notice
+IN_SECONDS = [hours.start_ms(FIRST) // 1000] * 100
 
 
-def test_an_expression_that_matches_no_topic_is_a_notice() -> None:
-    (notice,) = check({"orders": []}, [], topics_regex="clicks-.*")
-    assert notice == "sink events: topics_regex clicks-.* matches no topic yet"
-
-
-def test_records_before_the_start_are_counted() -> None:
-    in_seconds = hours.start_ms(FIRST) // 1000
-    (notice,) = check({"orders": [in_seconds] * 100})
-    assert notice.startswith(f"sink events: topic 'orders': 100 offsets are before {FIRST}")
-    assert check({"orders": [in_seconds] * 100}, **{"from": "earliest"}) == []
-
-
-def test_a_record_that_is_stamped_ahead_is_named() -> None:
-    (notice,) = check({"orders": [NOW_MS, IN_2199_MS, NOW_MS]})
-    assert notice.startswith("sink events: topic 'orders': offset 1 of partition 0 is stamped 2199-01-01T00:00:00Z")
+@pytest.mark.parametrize(
+    ("stamps", "settings", "notices"),
+    [
+        ([hours.start_ms(FIRST), NOW_MS, NOW_MS + 1_800_000], {}, []),
+        ([], {"topics": ["ordrs"], "missing_topic": "wait"}, ["topic 'ordrs' does not exist"]),
+        ([], {"topics": [], "topics_regex": "clicks-.*"}, ["topics_regex clicks-.* matches no topic yet"]),
+        (IN_SECONDS, {}, [f"topic 'orders': 100 offsets are before {FIRST}"]),
+        (IN_SECONDS, {"from": "earliest"}, []),
+        (
+            [NOW_MS, IN_2199_MS, NOW_MS],
+            {},
+            ["topic 'orders': offset 1 of partition 0 is stamped 2199-01-01T00:00:00Z"],
+        ),
+    ],
+)
+def test_topics_that_are_not_as_expected_are_noticed(stamps: list[int], settings: Any, notices: list[str]) -> None:
+    found = check({"orders": stamps}, **settings)
+    assert [notice[: len("sink events: ") + len(text)] for notice, text in zip(found, notices, strict=True)] == [
+        f"sink events: {text}" for text in notices
+    ]

@@ -6,7 +6,6 @@ import pytest
 
 from s3lake.config import load as configuration
 from s3lake.config.native import write_native
-from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
@@ -160,14 +159,6 @@ def test_a_text_that_is_not_a_configuration_is_refused() -> None:
         loads("a=b", "f", None, {})
     with pytest.raises(ConfigurationError, match="the file is empty"):
         loads("", "f", None, {})
-
-
-def test_values_of_native_files_have_their_places(tmp_path: Path) -> None:
-    path = tmp_path / "s3lake.yaml"
-    path.write_text(ONE_SINK)
-    loaded = load_file(path, {})
-    assert bases.remarks(loaded) == []
-    assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
 
 
 def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:

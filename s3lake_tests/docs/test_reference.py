@@ -29,12 +29,6 @@ def test_every_setting_says_what_it_means() -> None:
     assert silent == []
 
 
-def test_a_default_is_shown_as_people_write_it() -> None:
-    page = REFERENCE["settings"]()
-    assert '| `size` | whole number or text | `"128MiB"` |' in page
-    assert '| `interval` | number or text | `"5m"` |' in page
-
-
 # Every key of every connector's own definition is honoured, reported or refused; nearly all are honoured or harmless
 
 

@@ -33,15 +33,6 @@ def offsets(server: IggyServer) -> IggyOffsets:
     return IggyOffsets(connection(server))
 
 
-def test_an_hour_is_between_its_first_and_the_next_hours_first_message(
-    server: IggyServer, offsets: IggyOffsets
-) -> None:
-    server.append("shop", "orders", [b"x"] * 4, [START_US - 1, START_US, END_US - 1, END_US])
-    assert offsets.snapshot("shop.orders", HOUR).partitions == {
-        0: LogRange(log_start=0, log_end=4, hour_start=1, hour_end=3)
-    }
-
-
 def test_without_a_message_since_then_the_edge_is_the_end(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"] * 3, START_US - 1)
     assert offsets.snapshot("shop.orders", HOUR).partitions == {

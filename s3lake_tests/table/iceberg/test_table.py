@@ -49,22 +49,6 @@ def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_se
     assert summary["s3lake.index"] == f"s3://{shelf.bucket}/.indexes/events/orders"
 
 
-def test_a_second_sync_changes_nothing(shelf: Shelf) -> None:
-    shelf.commit(FIVE)
-    shelf.table().sync([FIVE])
-    before = loaded(shelf).metadata_location
-    assert shelf.table().sync() == []
-    assert loaded(shelf).metadata_location == before
-
-
-def test_hours_that_are_not_requested_stay_as_they_are(shelf: Shelf) -> None:
-    shelf.commit(FIVE)
-    shelf.commit(SIX)
-    shelf.table().sync([SIX])
-    assert [one.hour for one in shelf.table().find_differences()] == [FIVE]
-    assert len(rows(shelf)) == 10
-
-
 def test_expiring_snapshots_keeps_the_ledger(shelf: Shelf) -> None:
     for _ in range(3):
         shelf.commit(FIVE)
