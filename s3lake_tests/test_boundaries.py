@@ -19,63 +19,15 @@ from s3lake_tests.conftest import slow_after
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "s3lake"
 
-ROOMS = [
-    "errors",
-    "hours",
-    "scratch",
-    "plugins",
-    "text",
-    "text.dates",
-    "schema",
-    "schema.registry",
-    "encode",
-    "convert",
-    "transform",
-    "layout",
-    "sink",
-    "config",
-    "source",
-    "source.kafka",
-    "source.iggy",
-    "plan",
-    "store",
-    "commit",
-    "adopt",
-    "table.iceberg",
-    "table.hive",
-    "objects",
-    "spark",
-    "land.task.outcomes",
-    "land.task.staging",
-    "land.task.prepared",
-    "land.task.letters",
-    "land.task.pipeline",
-    "land.task.rows",
-    "land.task.workers",
-    "land.sql",
-    "land.binding",
-    "readback",
-    "land.engine",
-    "land.given",
-    "land.job",
-    "land.observer",
-    "land.checks",
-    "land.target",
-    "land.maintenance",
-    "land.value",
-    "land.landing",
-    "land.opening",
-    "land.fleet",
-    "land.metrics",
-    "land.preview",
-    "forwarding",
-    "verify",
-    "orchestration",
-    "definitions",
-    "cli",
-    "__main__",
-    "demo",
-]
+_IN_ORDER = """
+    errors hours scratch plugins text text.dates schema schema.registry encode convert transform layout sink
+    config source source.kafka source.iggy plan store commit adopt table.iceberg table.hive objects spark
+    land.task.outcomes land.task.staging land.task.prepared land.task.letters land.task.pipeline land.task.rows
+    land.task.workers land.sql land.binding readback land.engine land.given land.job land.observer land.checks
+    land.target land.maintenance land.value land.landing land.opening land.fleet land.metrics land.preview
+    forwarding verify orchestration definitions cli __main__ demo
+"""
+ROOMS = _IN_ORDER.split()
 """From left to right: a room imports only from rooms to its left, and so do the rooms within `land`."""
 
 TO_THE_RIGHT = {

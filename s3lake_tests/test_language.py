@@ -10,19 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 _BEGINNING = re.compile(r"(What|Whether|Where|Which|Those|Of|The same|As)\b")
 _NOT_VERBS = {
-    "held",
-    "kept",
-    "kind",
-    "known",
-    "left",
-    "made",
-    "meant",
-    "of",
-    "one",
-    "others",
-    "said",
-    "together",
-    "told",
+    *("held", "kept", "kind", "known", "left", "made", "meant"),
+    *("of", "one", "others", "said", "together", "told"),
 }
 _PARTICIPLE = re.compile(r"_*[a-z]+(ed|en|wn|und)")
 _VERBS = {

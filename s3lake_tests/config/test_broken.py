@@ -71,24 +71,8 @@ def test_there_are_enough_of_them() -> None:
     assert len(list(_cases())) >= 300
 
 
-WORDS_OF_VALUES = [
-    "",
-    "0",
-    "-1",
-    "true",
-    "a,b",
-    "{{topic}}",
-    "{",
-    "'",
-    "a..b",
-    "//",
-    "${",
-    "10MB",
-    "null",
-    "é",
-    "²",
-    "~",
-]
+_TEXTS = "0 -1 true a,b {{topic}} { ' a..b // ${ 10MB null é ² ~"
+WORDS_OF_VALUES = ["", *_TEXTS.split()]
 KNOWN = sorted(
     {
         change.partition("=")[0]
