@@ -157,15 +157,8 @@ class _Api:
         raise KeyError(steps)
 
     def _stream(self, number: int, name: str) -> dict[str, Any]:
-        topics = self.iggy.streams[name]
-        return {
-            "id": number,
-            "created_at": 1,
-            "name": name,
-            "size": 0,
-            "messages_count": 0,
-            "topics_count": len(topics),
-        }
+        counts = {"size": 0, "messages_count": 0, "topics_count": len(self.iggy.streams[name])}
+        return {"id": number, "created_at": 1, "name": name, **counts}
 
     def _topic(self, stream: str, name: str) -> dict[str, Any]:
         topic = self.iggy.streams[stream][name]
@@ -217,15 +210,8 @@ class _Api:
 
 
 def _shown(offset: int, message: Message) -> dict[str, Any]:
-    header = {
-        "checksum": 0,
-        "id": message.id,
-        "offset": offset,
-        "timestamp": message.timestamp,
-        "origin_timestamp": message.timestamp,
-        "user_headers_length": 0,
-        "payload_length": len(message.payload),
-        "reserved": 0,
-    }
+    unused = dict.fromkeys(("checksum", "user_headers_length", "reserved"), 0)
+    stamps = dict.fromkeys(("timestamp", "origin_timestamp"), message.timestamp)
+    header = {**unused, **stamps, "id": message.id, "offset": offset, "payload_length": len(message.payload)}
     payload = base64.b64encode(message.payload).decode()
     return {"header": header, "payload": payload, "user_headers": message.headers or None}
