@@ -131,7 +131,11 @@ def values(loaded: LoadedConfig, *paths: str) -> dict[str, Any]:
     for path in paths:
         value: Any = loaded.config if path.partition(".")[0] in (*SHARED, "sinks") else loaded.config.sinks[0]
         for step in path.split("."):
-            value = value[int(step)] if step.isdigit() else getattr(value, step)
+            value = (
+                value[int(step) if step.isdigit() else step]
+                if isinstance(value, tuple | dict)
+                else getattr(value, step)
+            )
         found[path] = value
     return found
 

@@ -289,12 +289,8 @@ def of_iggy(runtime: Path, section: str, environment: dict[str, str] | None = No
 
 def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
     loaded = of_iggy(runtime, 'address = "iggy:8090"\nusername = "lake"\npassword = "hunter2"\n')
-    source = loaded.config.source
-    assert source is not None
-    assert loaded.config.kafka is None
-    assert (source.type, source.address, source.username) == ("iggy", "iggy:8090", "lake")
-    assert source.settings["password"] == "hunter2"
-    assert loaded.config.sinks[0].topics == ("logs.api",)
+    bases.check(loaded, 'kafka: null, source.type: iggy, source.address: "iggy:8090", source.username: lake')
+    bases.check(loaded, "source.settings.password: hunter2, topics: [logs.api]")
     assert "iggy" not in bases.remarks_by_key(loaded)
 
 
@@ -340,9 +336,8 @@ def test_keys_of_the_server_that_change_nothing_are_noted(runtime: Path, section
 def test_a_variable_of_the_runtime_says_where_one_connectors_records_are() -> None:
     text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
     variables = {"IGGY_CONNECTORS_IGGY_ADDRESS": "iggy:8090", "IGGY_CONNECTORS_IGGY_PASSWORD": "hunter2"}
-    source = loads(text, "sink.toml", None, variables).config.source
-    assert source is not None
-    assert (source.address, source.username, source.settings["password"]) == ("iggy:8090", "iggy", "hunter2")
+    loaded = loads(text, "sink.toml", None, variables)
+    bases.check(loaded, 'source.address: "iggy:8090", source.username: iggy, source.settings.password: hunter2')
 
 
 def test_the_runtimes_server_wins_over_kafkas_variable(runtime: Path) -> None:
@@ -384,11 +379,8 @@ def proto() -> LoadedConfig:
 
 def test_protobuf_is_read_by_the_descriptors_of_its_conversion() -> None:
     loaded = proto()
-    converter = loaded.config.sinks[0].converter
-    assert converter.value == "protobuf"
-    assert converter.registry is not None
-    assert (converter.registry.descriptor_set, converter.registry.message) == ("orders.desc", "shop.Order")
-    assert loaded.config.sinks[0].transforms == ()
+    bases.check(loaded, "converter.value: protobuf, converter.registry.descriptor_set: orders.desc, transforms: []")
+    bases.check(loaded, "converter.registry.message: shop.Order")
     assert loaded.origins["sinks", 0, "converter", "registry", "message"].line == 14
     assert "transforms.proto_convert.preserve_unknown_fields" in bases.remarks_by_key(loaded)
 
@@ -396,6 +388,4 @@ def test_protobuf_is_read_by_the_descriptors_of_its_conversion() -> None:
 def test_protobuf_may_be_described_by_a_native_setting() -> None:
     text = bases.IGGY.replace('schema = "json"', 'schema = "proto"')
     text += 'converter.registry.descriptor_set = "orders.desc"\nconverter.registry.message = "shop.Order"\n'
-    registry = loads(text, "sink.toml", None, {}).config.sinks[0].converter.registry
-    assert registry is not None
-    assert registry.message == "shop.Order"
+    bases.check(loads(text, "sink.toml", None, {}), "converter.registry.message: shop.Order")
