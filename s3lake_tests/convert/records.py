@@ -50,3 +50,11 @@ def table(converted: Converted) -> list[dict[str, Any]]:
     """The rows of the one part."""
     (part,) = converted.parts
     return part.streams["data"].to_pylist()  # type: ignore[no-any-return]
+
+
+def parts(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
+    """The rows of each part, and which of the batch they are; None if they are all of it."""
+    return [
+        (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())
+        for part in converted.parts
+    ]

@@ -11,11 +11,11 @@ import fastavro
 import pytest
 
 from s3lake.convert.column import Envelope
-from s3lake.convert.values import Conversion, Converted
+from s3lake.convert.values import Conversion
 from s3lake.errors import TransientError
 from s3lake.schema import registry as module
 from s3lake.schema.types import fields_of, from_document, to_document
-from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.records import batch, parts
 from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
 
 UTC = datetime.timezone.utc
@@ -45,21 +45,13 @@ def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "
     return Conversion("string", "avro", format, nulls, registry=registry.connection, **more)
 
 
-def rows(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
-    assert converted.refused == {}
-    return [
-        (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())
-        for part in converted.parts
-    ]
-
-
 # Types that test_golden_types.py does not have
 
 
 def test_a_field_of_nulls_has_no_column(registry: SchemaRegistry) -> None:
     value = message(registry, record(("n", "int"), ("a", "null")), {"n": 7, "a": None})
     converted = conversion(registry)(batch(value), {})
-    assert (rows(converted), converted.seen) == ([(None, [{"n": 7}])], from_document({"n": "int32"}))
+    assert (parts(converted), converted.seen) == ([(None, [{"n": 7}])], from_document({"n": "int32"}))
 
 
 def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaRegistry) -> None:
@@ -70,7 +62,7 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
     converted = conversion(registry)(batch(*values), {})
     nothing = dict.fromkeys(("int", "long", "bytes", "Inner"))
     branches = [{"int": 5}, {"long": 5}, {"bytes": Decimal("1.5")}, {"Inner": {"b": 1}}]
-    assert rows(converted) == [(None, [{"a": None}, *({"a": nothing | branch} for branch in branches)])]
+    assert parts(converted) == [(None, [{"a": None}, *({"a": nothing | branch} for branch in branches)])]
     assert str(fields_of(converted.seen["a"])["bytes"]) == "decimal(4,1)"
     texts = conversion(registry, "json")(batch(values[1]), {}).parts[0].streams["data"].to_pylist()
     assert texts == [b'{"a":{"int":5,"long":null,"bytes":null,"Inner":null}}']
@@ -79,13 +71,13 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
 def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: SchemaRegistry) -> None:
     schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
     converted = conversion(registry)(batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
-    assert rows(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
+    assert parts(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
     assert converted.parts[0].names[0].as_py() == "io.confluent.connect.avro.Union"
 
 
 def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
     converted = conversion(registry)(batch(message(registry, "string", "a"), message(registry, "string", "b")), {})
-    assert rows(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
+    assert parts(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
     assert converted.parts[0].names.to_pylist() == [None, None]
 
 
@@ -94,14 +86,14 @@ def test_types_of_references_are_known(registry: SchemaRegistry) -> None:
     registry.add(address, subject="address-value")
     number = registry.add(record(("to", "Address")), refers=[("com.acme.Address", "address-value")])
     value = framed(number, datum(record(("to", address)), {"to": {"city": "Ulm"}}))
-    assert rows(conversion(registry)(batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
+    assert parts(conversion(registry)(batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
 
 
 def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: SchemaRegistry) -> None:
     old, new = record(("a", "int")), record(("a", "long"), ("b", ["null", "string"]))
     values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
     converted = conversion(registry)(batch(*values, values[0]), {})
-    assert rows(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
+    assert parts(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
     assert to_document(converted.seen) == {"a": "int64", "b": "string"}
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.Order"]]
     assert converted.columns == {}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from s3lake.convert.column import Envelope
-from s3lake.convert.values import Conversion, Converted
+from s3lake.convert.values import Conversion
 from s3lake.schema import connect
 from s3lake.schema.types import from_document, to_document
-from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.records import batch, parts
 
 UTC = datetime.timezone.utc
 LOGICAL = "org.apache.kafka.connect.data."
@@ -47,13 +47,6 @@ def refusal(schema: Any, payload: Any, format: str = "parquet") -> str:
     converted = conversion(format)(batch(message(schema, payload)), {})
     assert converted.parts == ()
     return converted.refused[0]
-
-
-def rows(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
-    return [
-        (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())
-        for part in converted.parts
-    ]
 
 
 # Types that test_golden_types.py does not have
@@ -147,7 +140,7 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
     orders, users = struct(field("a", "int32")), struct(field("b", "string"), name="com.acme.User")
     values = [message(orders, {"a": 0}), message(users, {"b": "x"}), b'{"c": 2.5}', message(orders, {"a": 3}), b"{"]
     converted = conversion()(batch(*values), {})
-    assert rows(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
+    assert parts(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.User"], [None]]
     assert [part.streams["data"].schema.metadata for part in converted.parts] == [
         {b"s3lake.name": b"com.acme.Order"},
@@ -162,12 +155,12 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_schemas_that_differ_only_in_version_share_their_files(format: str) -> None:
     values = batch(*(message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)))
-    assert rows(conversion(format)(values, {})) == [(None, [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
+    assert parts(conversion(format)(values, {})) == [(None, [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
 
 
 def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema() -> None:
     values = [message(struct(field("a", "int64"), name=None), {"a": 0}), b'{"a":1}'] * 2
-    assert rows(conversion()(batch(*values), {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])]
+    assert parts(conversion()(batch(*values), {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])]
 
 
 @pytest.mark.parametrize(
@@ -183,13 +176,13 @@ def test_a_null_payload_is_a_null_value() -> None:
     value = message(struct(field("a", "int32"), optional=True), None)
     assert conversion(nulls="skip")(batch(value), {}).skipped == 1
     assert list(conversion(nulls="fail")(batch(value), {}).refused) == [0]
-    assert rows(conversion(nulls="write")(batch(value), {})) == [(None, [{"a": None}])]
+    assert parts(conversion(nulls="write")(batch(value), {})) == [(None, [{"a": None}])]
 
 
 def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
     values = [message(struct(field("a", "int32")), {"a": 0}), b'{"a":"1970-01-02"}']
     converted = conversion(given={"a": "date"})(batch(*values), {})
-    assert rows(converted) == [([0], [{"a": 0}]), ([1], [{"a": datetime.date(1970, 1, 2)}])]
+    assert parts(converted) == [([0], [{"a": 0}]), ([1], [{"a": datetime.date(1970, 1, 2)}])]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +216,7 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     keys = [message({"type": "int32"}, 1), b'"plain"', None]
     values = [message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}), b'{"b":1}', b'{"b":2}']
     converted = by(batch(*values, keys=keys), {})
-    assert rows(converted) == [
+    assert parts(converted) == [
         ([0], [{"key": 1, "value": {"a": datetime.datetime(1970, 1, 1, tzinfo=UTC)}}]),
         ([1, 2], [{"key": "plain", "value": {"b": 1}}, {"key": None, "value": {"b": 2}}]),
     ]
@@ -236,7 +229,7 @@ def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, A
     by = Conversion("connect_json", "connect_json", "avro", "write", Envelope("record", ("key", "value"), "t"))
     schema = struct(field("a", "int32", **optional), optional=True)
     sent = message(schema, {"a": 1}), message(schema, None)
-    assert rows(by(batch(*sent, keys=list(sent)), {})) == [
+    assert parts(by(batch(*sent, keys=list(sent)), {})) == [
         (None, [{"key": {"a": 1}, "value": {"a": 1}}, {"key": None, "value": None}])
     ]
 

@@ -44,10 +44,6 @@ def test_json_keeps_the_producers_bytes() -> None:
     assert lines(conversion(), *values) == values
 
 
-def test_bytes_as_text_need_no_utf8() -> None:
-    assert lines(conversion("bytes", "text"), b"\xff\xfe") == [b"\xff\xfe"]
-
-
 @pytest.mark.parametrize("format", ["json", "text", "parquet"])
 def test_a_string_has_to_be_utf8(format: str) -> None:
     converted = convert(conversion("string", format), b"x", b"\xff")
@@ -130,22 +126,12 @@ def test_bytes_are_the_value_whatever_it_is() -> None:
     assert list(convert(conversion("json", "bytes"), b"{").refused) == [0]
 
 
-def test_json_array_elements_are_json_on_one_line() -> None:
-    assert lines(conversion("json", "json_array"), b'{\n"a":1}') == [b'{ "a":1}']
-
-
 @pytest.mark.parametrize(("value", "kind"), [("string", "string"), ("bytes", "binary")])
 @pytest.mark.parametrize("format", ["csv", "avro", "parquet"])
 def test_bare_values_are_one_column_of_a_table(format: str, value: str, kind: str) -> None:
     by = conversion(value, format)
     assert (by.has_columns, by.fixed_columns) == (False, {"value": Primitive(kind)})
     assert [list(row) for row in data(convert(by, b"x")).to_pylist()] == [["value"]]
-
-
-@pytest.mark.parametrize("format", ["csv", "avro", "parquet"])
-def test_json_objects_are_rows_of_a_table(format: str) -> None:
-    converted = convert(conversion("json", format), b'{"a":1}', b'{"b":"x"}')
-    assert data(converted).to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,9 @@ def test_a_snappy_block_ends_with_its_checksum() -> None:
     assert int.from_bytes(block[-4:], "big") == zlib.crc32(TEXT)
 
 
-@pytest.mark.parametrize(("codec", "low", "high"), [("deflate", 1, 9), ("xz", 1, 9), ("zstd", 1, 19)])
-def test_blocks_have_levels(codec: str, low: int, high: int) -> None:
+@pytest.mark.parametrize(
+    ("codec", "low", "default", "high"), [("deflate", 1, 4, 9), ("xz", 1, 6, 9), ("zstd", 1, 3, 19)]
+)
+def test_blocks_have_levels_and_a_default(codec: str, low: int, default: int, high: int) -> None:
     assert compress_block(TEXT, codec, low) != compress_block(TEXT, codec, high)
-
-
-@pytest.mark.parametrize(("codec", "level"), [("deflate", 4), ("xz", 6), ("zstd", 3)])
-def test_the_default_levels_of_blocks(codec: str, level: int) -> None:
-    assert compress_block(TEXT, codec, None) == compress_block(TEXT, codec, level)
+    assert compress_block(TEXT, codec, None) == compress_block(TEXT, codec, default)

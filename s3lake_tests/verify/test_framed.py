@@ -119,10 +119,6 @@ PROPERTIES: dict[str, Any] = {
         "connect.type": "bytes",
         "connect.parameters": {"scale": "2"},
     },
-    "day": {"type": "integer", "title": "org.apache.kafka.connect.data.Date", "connect.type": "int32"},
-    "raw": {"type": "string", "connect.type": "bytes"},
-    "at": {"type": "string", "format": "date-time"},
-    "by": {"additionalProperties": {"type": "integer"}, "type": "object"},
     "any": {},
     "of": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/to"}, {"type": "null"}]},
     "n": {"type": "integer", "default": 7},
@@ -130,8 +126,8 @@ PROPERTIES: dict[str, Any] = {
 }
 TO = {"type": "object", "properties": {"zip": {"type": "string"}, "more": {"$ref": "#"}}, "required": ["zip"]}
 JSON_VALUES: list[dict[str, Any]] = [
-    {"id": 1, "price": 12.34, "day": 20000, "raw": "AAE=", "at": "2026-11-20T08:15:00Z"},
-    {"id": 2, "price": "BNI=", "by": {"a": 1}, "any": [1, 0.5, "x"], "of": "text", "n": 5},
+    {"id": 1, "price": 12.34},
+    {"id": 2, "price": "BNI=", "any": [1, 0.5, "x"], "of": "text", "n": 5},
     {"id": 3, "any": "x", "of": {"zip": "z"}, "list": [{"zip": "a", "unknown": 1}], "more": {"y": 1}},
     {"id": 4, "of": None, "n": None, "list": []},
     {"price": 1},
@@ -175,18 +171,14 @@ FLOATS = [struct.pack("<f", number) for number in (0.1, -64.37988, 2.0**-149, fl
         },
     ],
 )
-def test_writer_and_verifier_agree_on_floats_of_avro(registry: SchemaRegistry, sink: dict[str, Any]) -> None:
+def test_writer_and_verifier_agree_on_floats(registry: SchemaRegistry, sink: dict[str, Any]) -> None:
     key, value = registry.add("float"), registry.add(SPACELESS)
     some = world(registry, sink, {"key": "avro", "value": "avro"})
     agree(some, [(framed(key, number), framed(value, number + b"\0"), []) for number in FLOATS], 1)
-
-
-@pytest.mark.parametrize("format", ["json", "parquet"])
-def test_writer_and_verifier_agree_on_floats_of_protobuf(registry: SchemaRegistry, format: str) -> None:
-    number = registry.add('syntax = "proto3"; message M { float f = 1; repeated float g = 2; }', "PROTOBUF")
-    some = world(registry, {"format": {"type": format}}, {"value": "protobuf"})
-    messages = [b"\x0d" + float_of + b"\x12\4" + float_of for float_of in FLOATS]
-    agree(some, [(None, framed(number, b"\0" + message), []) for message in messages], 1)
+    some = world(registry, sink, {"key": "avro", "value": "protobuf"})
+    value = registry.add('syntax = "proto3"; message M { float f = 1; repeated float g = 2; }', "PROTOBUF")
+    messages = [b"\0\x0d" + number + b"\x12\4" + number for number in FLOATS]
+    agree(some, [(framed(key, FLOATS[0]), framed(value, message), []) for message in messages], 1)
 
 
 @pytest.mark.parametrize("converter", ["connect_json", "long"])

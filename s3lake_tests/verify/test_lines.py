@@ -134,14 +134,6 @@ def test_compressed_files_are_read_through(codec: str) -> None:
     assert report.duplicated <= 1  # the line that was cut off
 
 
-@pytest.mark.parametrize("format", ["json", "text"])
-def test_newlines_in_values_are_spaces_in_lines(format: str) -> None:
-    world = World(format={"type": format})
-    world.log.add([b'{\n"n":\r\n1}', b"2"])
-    world.commit("c1", [world.lines("c1", [b'{ "n":  1}', b"2"], 0)])
-    assert world.verify().clean
-
-
 def test_lines_longer_than_a_block_are_one_line(world: World) -> None:
     world.landed([b'"%s"' % (b"x" * 2_500_000), b"1", b'"%s"' % (b"y" * 1_048_573), b"2"])
     report = world.verify()
