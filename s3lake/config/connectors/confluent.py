@@ -40,7 +40,7 @@ _DECIDING = (
 """Keys that decide what others mean."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
 _NO_EFFECT = {
-    "connect.meta.data": "Avro's schemas keep what Connect says of types; readers ignore it",
+    "connect.meta.data": "Avro's schemas have no properties that only Connect reads",
     "s3.http.send.expect.continue": "boto3 decides that",
     "s3.send.digest": "every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
