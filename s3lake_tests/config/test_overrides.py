@@ -173,6 +173,7 @@ def of_runtime(name: str, text: str, file: dict[str, Any]) -> dict[str, Any]:
         ("PLUGIN_CONFIG_BUCKET", "lake", {"plugin_config": {**SINK["plugin_config"], "bucket": "lake"}}),  # type: ignore[dict-item]
         ("PLUGIN_CONFIG_SECRET", "008", {"plugin_config": {**SINK["plugin_config"], "secret": "008"}}),  # type: ignore[dict-item]
         ("PLUGIN_CONFIG_RETRY_MAX_DELAY", "2s", {"plugin_config": {"retry": {"max_delay": "2s"}, "token": "t"}}),
+        ("PLUGIN_CONFIG_TOKEN", "[t]", {"plugin_config": {**SINK["plugin_config"], "token": "[t]"}}),  # type: ignore[dict-item]
         ("PLUGIN_CONFIG_FORMAT", "json", {"plugin_config_format": "json"}),
     ],
 )

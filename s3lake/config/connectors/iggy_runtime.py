@@ -254,7 +254,7 @@ def _names_of(value: Any, titles: _Titles) -> Names:
             group: Any = ([] if title == "streams" else {}) if title in (*_GROUPS, *_RUNTIME) else None
             inside[title] = _names_of(value.get(title, group), titles.get(title, {}))
     added = Names({}, _parse_text) if isinstance(value, dict) and not titles else None
-    return Names(inside, _parse_text, added)
+    return Names(inside, str if isinstance(value, str) else _parse_text, added)
 
 
 def _parse_text(text: str) -> Any:
