@@ -1,12 +1,10 @@
 """An object's bytes, made by an independent writer, become rows again."""
 
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
-import fastavro
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +15,7 @@ from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.objects import Shape, columns, read_batches
 from s3lake.schema.types import from_document
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
-from s3lake_tests.verify.world import optional
+from s3lake_tests.verify.world import avro, optional
 
 LINES = ["", "\n", "\n"]
 
@@ -55,7 +53,7 @@ def test_a_truncated_file_is_an_error() -> None:
 
 def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
     shape, schema = shape_of("avro", "json"), pa.schema([("n", pa.int64())])
-    stream = BytesIO(avro([{"n": number} for number in range(60_000)], optional("n", "long")))
+    stream = BytesIO(avro([{"n": number} for number in range(60_000)], [optional("n", "long")]))
     first = next(read_batches(shape, stream, "k", schema))
     assert (first.num_rows, stream.tell() < len(stream.getvalue()) // 2) == (10_000, True)
 
@@ -163,17 +161,11 @@ def test_parquet_gives_the_recorded_columns() -> None:
     assert rows(out.getvalue(), "parquet", recorded=COLUMNS) == [expected, EMPTY]
 
 
-def avro(records: Sequence[Any], *fields: Any, codec: str = "null") -> bytes:
-    out = BytesIO()
-    fastavro.writer(out, {"type": "record", "name": "r", "fields": list(fields)}, records, codec=codec)
-    return out.getvalue()
-
-
 @pytest.mark.parametrize(("held", "recorded"), [("string", "int64"), ("long", "string"), ("double", "int64")])
 def test_columns_of_incompatible_types_are_an_error(held: str, recorded: str) -> None:
     value = {"string": "x", "long": 1, "double": 1.5}[held]
     with pytest.raises(ConfigurationError, match=r"k: column 'n' is .*, the sink's columns have"):
-        rows(avro([{"n": value}], optional("n", held)), "avro", recorded={"n": recorded})
+        rows(avro([{"n": value}], [optional("n", held)]), "avro", recorded={"n": recorded})
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1795478431311000001, 2**63 - 1])
@@ -181,7 +173,7 @@ def test_an_integer_that_no_double_holds_is_an_error_and_never_another_number(nu
     refused = r"k: column 'n' holds integers, the sink's columns have .*, and that cannot hold all of them exactly"
     out = BytesIO()
     pq.write_table(pa.table({"n": [1, number]}), out)
-    nested = avro([{"n": {"m": [number]}}], optional("n", _STRUCT_OF_LISTS))
+    nested = avro([{"n": {"m": [number]}}], [optional("n", _STRUCT_OF_LISTS)])
     with pytest.raises(ConfigurationError, match=refused):
         rows(out.getvalue(), "parquet", recorded={"n": "double"})
     with pytest.raises(ConfigurationError, match=refused):
@@ -199,7 +191,7 @@ _STRUCT_OF_LISTS = {
 
 def test_an_integer_that_a_double_holds_is_one() -> None:
     numbers = [2**53, -(2**53), 5]
-    assert rows(avro([{"n": n} for n in numbers], optional("n", "long")), "avro", recorded={"n": "double"}) == [
+    assert rows(avro([{"n": n} for n in numbers], [optional("n", "long")]), "avro", recorded={"n": "double"}) == [
         {"n": float(n)} for n in numbers
     ]
     text = b"9007199254740994,x\n1e+18,x\n0.1,x\n123456789.5,x\n"

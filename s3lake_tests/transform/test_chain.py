@@ -121,12 +121,6 @@ def test_a_value_that_is_not_json_refuses_its_record(data: bytes) -> None:
     assert "the payload does not fit its schema" in refusal(unfit, ADD, value="connect_json")
 
 
-def test_the_name_of_a_transform_is_in_the_reason() -> None:
-    mask = smt("MaskField$Value", {"fields": "a"}, name="hideMail")
-    reason = refusal(Message(None), mask)
-    assert reason == "transform 'hideMail' (MaskField$Value): the value is null, a JSON object is needed"
-
-
 def test_headers_stay_in_order_whichever_way_they_are_added() -> None:
     def insert(name: str) -> Transform:
         return smt("InsertHeader", {"header": name, "value.literal": name})

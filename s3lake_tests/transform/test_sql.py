@@ -58,10 +58,6 @@ def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
     assert parse(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
 
 
-def test_a_path_has_as_many_steps_as_are_written() -> None:
-    assert parse("a.b.c.d.e.f + 1", None).leaves == (("a", "b", "c", "d", "e", "f"),)
-
-
 def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
     found = parse("* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None)
     assert found.items == (

@@ -145,15 +145,6 @@ def avro(rows: Sequence[Mapping[str, Any]], fields: Sequence[Mapping[str, Any]],
     return out.getvalue()
 
 
-def avro_alone(values: Sequence[Any], schema: Any) -> bytes:
-    """An Avro file without records round its values."""
-    import fastavro
-
-    out = BytesIO()
-    fastavro.writer(out, schema, values)
-    return out.getvalue()
-
-
 class World:
     """One sink, one topic, a log, and an index that a test writes as it likes."""
 
