@@ -87,17 +87,21 @@ class World:
     def write(self, topic: str, *tiles: Tile) -> None:
         indexes.write_tiles(self.index(topic), *tiles)
 
-    def scrape(self) -> dict[tuple[str, ...], float]:
-        """Values by name and values of labels, a while after the last scrape."""
+    def scrape(self) -> dict[str, float]:
+        """Values by name and labels, as "up orders kafka", a while after the last scrape."""
         self.clock += 10
         self.store.requests.clear()
         return self.values()
 
-    def values(self) -> dict[tuple[str, ...], float]:
+    def values(self) -> dict[str, float]:
         text = generate_latest(self.registry).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        ordered = {f"s3lake_{name}": labels for name, (_, labels) in METRICS.items()}
-        return {(one.name, *(one.labels[label] for label in ordered[one.name])): one.value for one in samples}
+        assert {one.labels.get("sink", "events") for one in samples} == {"events"}
+        return {
+            " ".join([name, *(one.labels[label] for label in METRICS[name][1] if label != "sink")]): one.value
+            for one in samples
+            for name in [one.name.removeprefix("s3lake_")]
+        }
 
 
 def complete(hour: int, start: int, end: int, **sums: Any) -> Tile:
@@ -110,30 +114,45 @@ def world() -> World:
 
 
 def test_it_tells_how_far_a_topic_is(world: World) -> None:
+    eleven = complete(
+        11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)
+    )
     newest = Tile("2026-01-05T12", {0: Span(50, 70)}, commits=("d",), sums=Sums(landed=20, landed_ms=NOW - 60_000))
-    world.write("orders", complete(11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000), newest)
+    world.write("orders", eleven, msgspec.structs.replace(newest, took_ms=1_500))
+    before = world.scrape()
+    assert "last_sealed_hour_timestamp_seconds orders" not in before
+    world.seal("orders", "2026-01-05T10")
     samples = world.scrape()
-    assert samples["s3lake_up", "events", "orders", "kafka"] == samples["s3lake_up", "events", "orders", "s3"] == 1
-    assert samples["s3lake_lag_records", "events", "orders"] == 30
-    assert samples["s3lake_lag_seconds", "events", "orders"] == 42
-    eleven = hours.start_ms("2026-01-05T11") / 1000
-    assert samples["s3lake_last_complete_hour_timestamp_seconds", "events", "orders"] == eleven
-    assert samples["s3lake_last_commit_timestamp_seconds", "events", "orders"] == NOW / 1000 - 60
-    of_hour = {
-        name: samples[f"s3lake_hour_{name}", "events", "orders", "complete"] for name in ("rows", "bytes", "files")
-    }
-    assert of_hour == {"rows": 45, "bytes": 900, "files": 3}
-    assert samples["s3lake_hour_dead_letters", "events", "orders", "complete"] == 5
-    assert samples["s3lake_hour_late", "events", "orders", "complete"] == 2
-    assert samples["s3lake_hour_rows", "events", "orders", "newest"] == 20
-    assert samples["s3lake_topics", "events"] == 1
+    assert (before["hours_unsealed orders"], samples["hours_unsealed orders"]) == (4, 1)
+    assert (
+        samples.items()
+        >= {
+            "topics": 1,
+            "up orders kafka": 1,
+            "up orders s3": 1,
+            "lag_records orders": 30,
+            "lag_seconds orders": 42,
+            "last_complete_hour_timestamp_seconds orders": hours.start_ms("2026-01-05T11") / 1000,
+            "last_sealed_hour_timestamp_seconds orders": hours.start_ms("2026-01-05T10") / 1000,
+            "last_commit_timestamp_seconds orders": NOW / 1000 - 60,
+            "last_commit_seconds orders": 1.5,
+            "hour_rows orders complete": 45,
+            "hour_bytes orders complete": 900,
+            "hour_files orders complete": 3,
+            "hour_dead_letters orders complete": 5,
+            "hour_late orders complete": 2,
+            "hour_freshness_seconds orders complete 0.5": 5,
+            "hour_freshness_seconds orders complete 1": 10,
+            "hour_rows orders newest": 20,
+        }.items()
+    )
 
 
 def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete(world: World) -> None:
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
-    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 4
+    assert world.scrape()["hours_incomplete orders"] == 4
     world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: Span(10, 15, 30)}))
-    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 2
+    assert world.scrape()["hours_incomplete orders"] == 2
 
 
 def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
@@ -142,24 +161,7 @@ def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> 
     samples = world.scrape()
     assert world.store.requests == {"get": 5}
     assert world.kafka.asked == 1
-    assert samples["s3lake_hours_incomplete", "events", "orders"] == 3 + 12  # the newest, and those without a tile
-
-
-def test_hours_after_the_last_sealed_one_are_counted(world: World) -> None:
-    world.write("orders", *(complete(hour, hour, hour + 1) for hour in range(8, 12)))
-    assert world.scrape()["s3lake_hours_unsealed", "events", "orders"] == 4
-    world.seal("orders", "2026-01-05T10")
-    assert world.scrape()["s3lake_hours_unsealed", "events", "orders"] == 1
-
-
-def test_how_far_all_hours_are_sealed_and_how_long_the_last_commit_took_is_told(world: World) -> None:
-    world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
-    assert "s3lake_last_sealed_hour_timestamp_seconds" not in {name for name, *_ in world.scrape()}
-    world.seal("orders", "2026-01-05T10")
-    samples = world.scrape()
-    expected = hours.start_ms("2026-01-05T10") / 1000
-    assert samples["s3lake_last_sealed_hour_timestamp_seconds", "events", "orders"] == expected
-    assert samples["s3lake_last_commit_seconds", "events", "orders"] == 1.5
+    assert samples["hours_incomplete orders"] == 3 + 12  # the newest, and those without a tile
 
 
 def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
@@ -174,19 +176,19 @@ def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_
     world.kafka.down = True
     world.scrape()
     samples = world.scrape()
-    assert samples["s3lake_up", "events", "orders", "kafka"] == 0
-    assert samples["s3lake_up", "events", "orders", "s3"] == 1
-    assert samples["s3lake_errors_total", "events", "orders", "kafka"] == 2
-    assert ("s3lake_lag_records", "events", "orders") not in samples
-    assert samples["s3lake_hour_rows", "events", "orders", "complete"] == 45
+    assert samples["up orders kafka"] == 0
+    assert samples["up orders s3"] == 1
+    assert samples["errors_total orders kafka"] == 2
+    assert "lag_records orders" not in samples
+    assert samples["hour_rows orders complete"] == 45
 
 
 def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
     world = World(*(f"t{number}" for number in range(200)))
     world.store.away = True
     samples = world.scrape()
-    assert {samples["s3lake_up", "events", f"t{number}", "s3"] for number in range(200)} == {0.0}
-    assert {samples["s3lake_up", "events", f"t{number}", "kafka"] for number in range(200)} == {1.0}
+    assert {samples[f"up t{number} s3"] for number in range(200)} == {0.0}
+    assert {samples[f"up t{number} kafka"] for number in range(200)} == {1.0}
     assert world.store.requests.total() <= 16  # of topics that were looked at side by side
 
 
@@ -195,19 +197,12 @@ def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_la
     world.write("orders", complete(11, 0, 100))
     world.store.answers.clear()
     began = time.monotonic()
-    assert world.scrape()["s3lake_up", "events", "orders", "s3"] == 0
+    assert world.scrape()["up orders s3"] == 0
     assert time.monotonic() - began < 5
     world.store.answers.set()
-    while world.scrape()["s3lake_up", "events", "orders", "s3"] == 0:
+    while world.scrape()["up orders s3"] == 0:
         assert time.monotonic() - began < 10
-    assert world.scrape()["s3lake_errors_total", "events", "orders", "s3"] >= 1
-
-
-def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
-    world.write("orders", complete(11, 0, 50, waits=(Wait(50, 0, 10_000),)))
-    samples = world.scrape()
-    shown = [samples["s3lake_hour_freshness_seconds", "events", "orders", "complete", share] for share in ("0.5", "1")]
-    assert shown == [5.0, 10.0]
+    assert world.scrape()["errors_total orders s3"] >= 1
 
 
 def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:

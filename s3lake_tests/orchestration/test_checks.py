@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,6 +20,7 @@ from s3lake.orchestration.assets import define_assets, land
 from s3lake.orchestration.build import define_resources
 from s3lake.orchestration.checks import NAMES
 from s3lake.orchestration.translator import hourly, sink_key
+from s3lake.plan.stamps import describe_stamps_ahead
 from s3lake.plan.tile import Span, Tile
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
@@ -84,13 +85,18 @@ class World:
             used = instance or stack.enter_context(dg.DagsterInstance.ephemeral())
             return job().execute_in_process(tags=dict(tags), instance=used, raise_on_error=False)
 
-    def check(self, name: str, hour: str = TEN, tags: Mapping[str, str] | None = None) -> dg.AssetCheckEvaluation:
-        """What a check says of an hour, in a run of that hour unless tags say otherwise."""
-        result = self.run({"dagster/partition": hour} if tags is None else tags)
-        assert result.success
-        found = result.get_asset_check_evaluations()
-        (evaluation,) = [one for one in found if (one.check_name, one.partition) == (name, hour)]
-        return evaluation
+    def open_noon(self, since: dict[int, int], minutes_ago: float | None = None) -> None:
+        """Noon is landed in part; records may wait for twice the flush interval of ten minutes."""
+        created_ms = 0 if minutes_ago is None else int(time.time() * 1000) - int(minutes_ago * 60_000)
+        self.tile(NOON, 30, None, committed=34)
+        self.commit(NOON, 30, 34, created_ms=created_ms)
+        self.kafka.logs["orders"], self.kafka.since = {0: 40, 1: 2}, since
+
+    def lose(self, hour: str, ends: int) -> None:
+        """The hour has ten records in Kafka, whose log ends there, and no tile."""
+        self.forget(hour)
+        self.store.delete(self.index.tile_key(hour))
+        self.kafka.logs["orders"], self.kafka.starts, self.kafka.since = {0: ends}, {hour: ends - 10}, {0: ends}
 
 
 @pytest.fixture
@@ -99,10 +105,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: made.store)
     monkeypatch.setattr(sources, "open_source", lambda *_: made.kafka)
     return made
-
-
-def said(evaluation: dg.AssetCheckEvaluation, name: str) -> Any:
-    return evaluation.metadata[name].value
 
 
 @pytest.mark.parametrize(
@@ -126,134 +128,93 @@ def test_all_pass_where_there_is_nothing_to_land(world: World) -> None:
     assert {one.check_name: one.passed for one in evaluations} == dict.fromkeys(NAMES, True)
 
 
-class TestOffsetsContiguous:
-    def check(self, world: World, hour: str = TEN) -> dg.AssetCheckEvaluation:
-        return world.check("offsets_contiguous", hour)
-
-    @pytest.mark.parametrize(("start", "gap"), [(11, 1), (9, -1)], ids=["a gap", "an overlap"])
-    def test_hours_that_do_not_share_their_edge(self, start: int, gap: int, world: World) -> None:
-        world.tile(TEN, start, 20)
-        for hour in (NINE, TEN):
-            found = self.check(world, hour)
-            assert not found.passed
-            assert found.severity is dg.AssetCheckSeverity.ERROR
-            assert said(found, "wrong_edges") == {f"{NINE} to {TEN}": {"0": gap}}
-        assert self.check(world, ELEVEN).passed
-
-    @pytest.mark.parametrize(
-        "more", [{"committed": 15}, {"pending": "d"}, {"garbage": ("d",)}], ids=["not landed", "pending", "garbage"]
-    )
-    def test_a_closed_hour_that_is_not_complete(self, more: dict[str, Any], world: World) -> None:
-        world.tile(TEN, 10, 20, **more)
-        found = self.check(world)
-        assert not found.passed
-        assert found.severity is dg.AssetCheckSeverity.ERROR
-        assert said(found, "complete") is False
-        assert self.check(world, NINE).passed
-
-    def test_an_hour_without_a_tile_that_has_records_is_a_warning(self, world: World) -> None:
-        world.forget(TEN)
-        world.kafka.logs["orders"], world.kafka.starts = {0: 20}, {TEN: 10}
-        world.store.delete(world.index.tile_key(TEN))
-        found = self.check(world)
-        assert not found.passed
-        assert found.severity is dg.AssetCheckSeverity.WARN
-        assert (said(found, "landed"), said(found, "offsets_not_landed")) == (False, 10)
-
-    def test_a_record_that_is_stamped_far_ahead_is_a_warning(self, world: World) -> None:
-        world.tile(TEN, 10, 20, stamped_ahead={0: (20, 7_226_582_400_000)})
-        found = world.check("offsets_contiguous")
-        assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-        assert "offset 20 of partition 0 is stamped 2199-01-01T00:00:00Z" in found.metadata["stamped_ahead"].text
-
-    def test_hours_that_nobody_asked_for_are_no_fault_of_those_beside_them(self, world: World) -> None:
-        world.forget(TEN)
-        assert self.check(world, NINE).passed
-        assert self.check(world, ELEVEN).passed
-
-    def test_an_overlap_is_one_across_hours_that_nobody_asked_for_too(self, world: World) -> None:
-        world.forget(TEN)
-        world.tile(ELEVEN, 5, 30)
-        assert not self.check(world, ELEVEN).passed
-
-    def test_the_offsets_of_a_topic_that_was_created_again_begin_anew(self, world: World) -> None:
-        world.tile(NOON, 0, 5, since=NOON)
-        world.commit(NOON, 0, 5)
-        assert self.check(world, NOON).passed
-
-
-class TestRowsEqualOffsets:
-    def check(self, world: World) -> dg.AssetCheckEvaluation:
-        return world.check("rows_equal_offsets")
-
-    def test_markers_and_aborted_records_have_offsets_and_no_row(self, world: World) -> None:
-        world.commit(TEN, 10, 20, read=7, landed=7)
-        found = self.check(world)
-        assert found.passed
-        assert said(found, "offsets") == 10
-        assert said(found, "records") == 7
-        assert said(found, "offsets_without_record") == 3
-
-    def test_a_record_that_is_nowhere_is_an_error(self, world: World) -> None:
-        world.commit(TEN, 10, 20, landed=9)
-        found = self.check(world)
-        assert not found.passed
-        assert found.severity is dg.AssetCheckSeverity.ERROR
-        assert world.check("rows_equal_offsets", NINE).passed
+OFFSETS, ROWS, LAG, DEAD = NAMES
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+AHEAD = {0: (20, 7_226_582_400_000)}
+Place = tuple[str, str]
+STATES: dict[str, tuple[Callable[[World], object], dict[Place, dg.AssetCheckSeverity], dict[Place, dict[str, Any]]]] = {
+    "a gap between hours": (
+        lambda world: world.tile(TEN, 11, 20),
+        {(NINE, OFFSETS): ERROR, (TEN, OFFSETS): ERROR, (TEN, ROWS): ERROR},
+        {(hour, OFFSETS): {"wrong_edges": {f"{NINE} to {TEN}": {"0": 1}}} for hour in (NINE, TEN)},
+    ),
+    "an overlap": (
+        lambda world: world.tile(TEN, 9, 20),
+        {(NINE, OFFSETS): ERROR, (TEN, OFFSETS): ERROR, (TEN, ROWS): ERROR},
+        {(hour, OFFSETS): {"wrong_edges": {f"{NINE} to {TEN}": {"0": -1}}} for hour in (NINE, TEN)},
+    ),
+    "an overlap across an hour without a tile": (
+        lambda world: (world.forget(TEN), world.tile(ELEVEN, 5, 30)),
+        {(NINE, OFFSETS): ERROR, (ELEVEN, OFFSETS): ERROR, (ELEVEN, ROWS): ERROR},
+        {},
+    ),
+    "an hour without a tile and without records": (lambda world: world.forget(TEN), {}, {}),
+    "an hour without a tile that has records": (
+        lambda world: world.lose(TEN, 20),
+        {(TEN, OFFSETS): WARN, (TEN, LAG): WARN},
+        {(TEN, OFFSETS): {"landed": False, "offsets_not_landed": 10}},
+    ),
+    "a closed hour that is not landed": (
+        lambda world: (world.tile(TEN, 10, 20, committed=15), world.commit(TEN, 10, 15)),
+        {(TEN, OFFSETS): ERROR, (TEN, LAG): WARN},
+        {(TEN, OFFSETS): {"complete": False}},
+    ),
+    "a closed hour with a pending commit": (
+        *(lambda world: world.tile(TEN, 10, 20, pending="d"), {(TEN, OFFSETS): ERROR}),
+        {(TEN, OFFSETS): {"complete": False}},
+    ),
+    "a closed hour with garbage": (
+        *(lambda world: world.tile(TEN, 10, 20, garbage=("d",)), {(TEN, OFFSETS): ERROR}),
+        {(TEN, OFFSETS): {"complete": False}},
+    ),
+    "a record that is stamped far ahead": (
+        *(lambda world: world.tile(TEN, 10, 20, stamped_ahead=AHEAD), {(TEN, OFFSETS): WARN}),
+        {(TEN, OFFSETS): {"stamped_ahead": "\n".join(describe_stamps_ahead(AHEAD))}},
+    ),
+    "a topic that was created again": (
+        lambda world: (world.tile(NOON, 0, 5, since=NOON), world.commit(NOON, 0, 5)),
+        *({}, {}),
+    ),
+    "markers and aborted records": (
+        *(lambda world: world.commit(TEN, 10, 20, read=7, landed=7), {}),
+        {(TEN, ROWS): {"offsets": 10, "records": 7, "offsets_without_record": 3}},
+    ),
+    "a record that is nowhere": (lambda world: world.commit(TEN, 10, 20, landed=9), {(TEN, ROWS): ERROR}, {}),
+    "records that have waited for a short time": (
+        *(lambda world: world.open_noon({0: 34, 1: 0}), {}),
+        {(NOON, LAG): {"lag": 8, "lag_by_topic_partition": {"0": 6, "1": 2}}, (TEN, LAG): {"lag": 0}},
+    ),
+    "records that have waited for long": (lambda world: world.open_noon({0: 34, 1: 1}), {(NOON, LAG): WARN}, {}),
+    "records from the past just after a landing": (lambda world: world.open_noon({0: 40, 1: 2}, 19), {}, {}),
+    "records from the past long after it": (
+        *(lambda world: world.open_noon({0: 40, 1: 2}, 21), {(NOON, LAG): WARN}, {}),
+    ),
+    "an hour that nobody lands": (
+        lambda world: world.lose(NOON, 40),
+        {(NOON, OFFSETS): WARN, (NOON, LAG): WARN},
+        {(NOON, LAG): {"lag": 10}},
+    ),
+    "dead letters": (
+        *(lambda world: world.commit(TEN, 10, 20, landed=8, dead=2), {(TEN, DEAD): WARN}),
+        {(TEN, DEAD): {"dead_letters": 2, "files": ["s3://lake/d"]}},
+    ),
+}
 
 
-class TestLag:
-    """Waits for twice the flush interval of ten minutes."""
-
-    @pytest.fixture(autouse=True)
-    def _open_hour(self, world: World) -> None:
-        world.tile(NOON, 30, None, committed=34)
-        world.kafka.logs["orders"] = {0: 40, 1: 2}
-
-    def check(self, world: World, minutes_ago: float | None = None) -> dg.AssetCheckEvaluation:
-        created_ms = 0 if minutes_ago is None else int(time.time() * 1000) - int(minutes_ago * 60_000)
-        world.commit(NOON, 30, 34, created_ms=created_ms)
-        return world.check("lag", NOON)
-
-    def test_a_young_backlog_is_fine(self, world: World) -> None:
-        world.kafka.since = {0: 34, 1: 0}
-        found = self.check(world)
-        assert found.passed
-        assert said(found, "lag") == 8
-        assert said(found, "lag_by_topic_partition") == {"0": 6, "1": 2}
-
-    def test_an_old_one_is_a_warning(self, world: World) -> None:
-        world.kafka.since = {0: 34, 1: 1}
-        found = self.check(world)
-        assert not found.passed
-        assert found.severity is dg.AssetCheckSeverity.WARN
-
-    def test_records_from_the_past_are_not_late_just_after_a_landing(self, world: World) -> None:
-        world.kafka.since = {0: 40, 1: 2}
-        assert self.check(world, minutes_ago=19).passed
-        assert not self.check(world, minutes_ago=21).passed
-
-    def test_an_hour_that_nobody_lands_is_a_warning(self, world: World) -> None:
-        world.store.objects.clear()
-        world.kafka.starts, world.kafka.since = {NOON: 30}, {0: 40}
-        found = world.check("lag", NOON)
-        assert not found.passed
-        assert said(found, "lag") == 10
-
-    def test_records_of_later_hours_make_no_hour_late(self, world: World) -> None:
-        world.kafka.since = {0: 40, 1: 2}
-        assert world.check("lag", TEN).passed
-
-
-class TestDeadLetters:
-    def test_say_how_many_and_where(self, world: World) -> None:
-        world.commit(TEN, 10, 20, landed=8, dead=2)
-        found = world.check("dead_letters")
-        assert not found.passed
-        assert found.severity is dg.AssetCheckSeverity.WARN
-        assert said(found, "dead_letters") == 2
-        assert said(found, "files") == ["s3://lake/d"]
-        assert world.check("dead_letters", NINE).passed
+@pytest.mark.parametrize(("change", "red", "said"), STATES.values(), ids=STATES)
+def test_each_check_is_red_of_the_hours_that_it_concerns(
+    change: Callable[[World], object],
+    red: dict[Place, dg.AssetCheckSeverity],
+    said: dict[Place, dict[str, Any]],
+    world: World,
+) -> None:
+    change(world)
+    evaluations = world.run(names.range_tags(NINE, NOON)).get_asset_check_evaluations()
+    found = {(str(one.partition), one.check_name): one for one in evaluations}
+    assert len(found) == 4 * len(NAMES)
+    assert {place: one.severity for place, one in found.items() if not one.passed} == red
+    for place, numbers in said.items():
+        assert {name: found[place].metadata[name].value for name in numbers} == numbers
 
 
 class TestOutages:

@@ -71,14 +71,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class TestAddresses:
-    def test_name_user_and_session(self) -> None:
-        assert shared.address("sc://spark:15002", "1") == "sc://spark:15002/;user_id=s3lake;session_id=1"
-        assert shared.address("sc://spark:15002/", "1") == "sc://spark:15002/;user_id=s3lake;session_id=1"
-
-    def test_keep_what_they_say_themselves(self) -> None:
-        given = "sc://spark:443/;use_ssl=true;user_id=anna;"
-        assert shared.address(given, "1") == "sc://spark:443/;use_ssl=true;user_id=anna;session_id=1"
-        assert shared.address("sc://spark/;session_id=2", "1") == "sc://spark/;session_id=2;user_id=s3lake"
+    @pytest.mark.parametrize(
+        ("given", "address"),
+        [
+            ("sc://spark:15002", "sc://spark:15002/;user_id=s3lake;session_id=1"),
+            ("sc://spark:15002/", "sc://spark:15002/;user_id=s3lake;session_id=1"),
+            ("sc://spark/;use_ssl=true;user_id=anna;", "sc://spark/;use_ssl=true;user_id=anna;session_id=1"),
+            ("sc://spark/;session_id=2", "sc://spark/;session_id=2;user_id=s3lake"),
+        ],
+    )
+    def test_name_user_and_session_and_keep_what_they_say_themselves(self, given: str, address: str) -> None:
+        assert shared.address(given, "1") == address
 
     @pytest.mark.long
     def test_are_the_same_for_every_process_of_the_same_code(self) -> None:

@@ -1,13 +1,11 @@
 """Reformatting: the same records in the form that the sink has now, made of what was landed."""
 
-import gzip
 import io
 import json
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-import fastavro
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,18 +82,6 @@ def test_an_empty_text_in_a_key_is_not_another_layout() -> None:
     world = Parts(layout={"template": "v{field:user}/{topic}/{partition}-{offset}"})
     world.land(b'{"user":""}', b'{"user":"ann"}')
     assert planned_changes("reformat", holding(world)) == []
-
-
-def test_what_is_written_is_what_the_format_says() -> None:
-    world = changed(landed(format={"type": "parquet"}), format={"type": "avro"})
-    run_change("reformat", holding(world))
-    bodies = [body for key, body in world.bodies().items() if key.endswith(".avro")]
-    rows = [row for body in bodies for row in fastavro.reader(io.BytesIO(body))]
-    assert rows == [{"user": str(number % 3), "n": number} for number in range(7)]
-    world = changed(landed(), format={"type": "json", "codec": "gzip"})
-    run_change("reformat", holding(world))
-    lines = [gzip.decompress(body) for key, body in world.bodies().items() if key.endswith(".json.gz")]
-    assert b"".join(lines) == b"".join(row + b"\n" for row in ROWS)
 
 
 def test_the_uuids_of_avro_are_those_of_parquet() -> None:
