@@ -85,7 +85,7 @@ def _build_regex(piece: Piece, topic: str, groups: set[str]) -> str:
         case Topic():
             return re.escape(topic)
         case Extension():
-            return rf"{_MARK}(?:\.(?:keys|headers))?(?:\.[^/]*)?"
+            return rf"{_MARK}(?:\.[^/]*)?"
         case Number():
             digits = _number_regex(piece.how, piece.char if piece.length else "")
             name = "offset" if piece.name == "last_offset" else piece.name

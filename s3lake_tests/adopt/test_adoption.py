@@ -165,63 +165,54 @@ def test_a_dry_run_returns_everything_and_changes_nothing():
 # What is refused
 
 LATER = (CONFLUENT[0], sink("topics/", {"template": buckets.CONFLUENT}, start="2026-11-21T10"))
+RUNNING = Place({MASTER: lock(119)}, {0: 120}, running="stable, 2 members")
 REFUSED = {
     "a connector that runs": (
-        Place({MASTER: lock(119)}, {0: 120}, running="stable, 2 members"),
-        LENSES,
-        "topic orders: consumer group connect-lake is stable, 2 members: the connector still runs. Stop it and wait "
-        "until its tasks are gone",
+        *(RUNNING, LENSES, "consumer group connect-lake is stable, 2 members: the connector still runs"),
+        "Stop it and wait until its tasks are gone",
     ),
     "a sink that starts later": (
-        Place(group={0: 120}),
-        LATER,
-        "topic orders: the sink starts at 2026-11-21T10, later than the present hour 2026-11-21T09, in which it would "
-        "continue: set start: 2026-11-21T09 or earlier",
+        *(Place(group={0: 120}), LATER, "starts at 2026-11-21T10, later than the present hour 2026-11-21T09"),
+        "set start: 2026-11-21T09 or earlier",
     ),
     "a topic that does not exist": (
-        Place(group={0: 120}, log={}),
-        *(CONFLUENT, "topic 'orders' does not exist in Kafka: there is nothing to continue"),
+        *(Place(group={0: 120}, log={}), CONFLUENT, "topic 'orders' does not exist in Kafka"),
+        "there is nothing to continue",
+    ),
+    "a topic-partition that Kafka does not have": (
+        *(Place(group={0: 1, 5: 1}), CONFLUENT, "partition 5 continues at 1"),
+        "but Kafka's topic has no such partition",
     ),
     "expired offsets": (
         Place(group={0: 120, 1: 7}, log={0: (200, 1000), 1: (0, 1000)}),
-        CONFLUENT,
-        "topic orders: Kafka does not have these offsets\n"
-        "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets have expired and cannot be "
-        "landed any more; --accept-expired continues without them and records them as expired",
+        *(CONFLUENT, "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets have expired"),
+        "--accept-expired continues without them and records them as expired",
     ),
     "offsets beyond the log": (
-        Place(group={0: 1001}),
-        CONFLUENT,
-        "topic orders: Kafka does not have these offsets\n"
-        "partition 0 continues at 1001 (group), but Kafka's log ends at 1000: the topic was created again (then take "
-        "another prefix and do not adopt), or a transaction is open (then adopt again when it has ended)",
+        *(Place(group={0: 1001}), CONFLUENT, "partition 0 continues at 1001 (group), but Kafka's log ends at 1000"),
+        "take another prefix and do not adopt), or a transaction is open (then adopt again when it has ended)",
+    ),
+    "nothing of a connector": (
+        *(Place({"other/orders/0/1_1_1.json": 1}), LENSES, "nothing of a connector was found"),
+        "s3://lake/.indexes/lake/.locks/Topic(orders)/",
     ),
 }
 
 
-@pytest.mark.parametrize(("place", "adoption", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_continued_is_refused_with_the_remedy(place, adoption, message):
-    assert place.refused(adoption) == message
-
-
-def test_a_topic_partition_that_kafka_does_not_have_is_refused():
-    assert "but Kafka's topic has no such partition" in Place(group={0: 1, 5: 1}).refused(CONFLUENT)
+@pytest.mark.parametrize(("place", "adoption", "reason", "remedy"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_continued_is_refused_with_the_remedy(place, adoption, reason, remedy):
+    message = place.refused(adoption)
+    assert "topic orders" in message or "topic 'orders'" in message
+    assert reason in message
+    assert remedy in message
 
 
 def test_an_index_that_has_tiles_is_refused():
     place = Place(group={0: 120})
     place.adopt(CONFLUENT)
-    assert place.refused(CONFLUENT) == (
-        f"topic orders: s3://lake/.indexes/sink/orders/ has tiles already, the first of hour {HOUR}: a sink adopts a "
-        "topic before it has landed any of it. Give the sink another name to begin again"
-    )
-
-
-def test_a_topic_of_which_nothing_is_found_is_refused():
-    message = Place({"other/orders/0/1_1_1.json": 1}).refused(LENSES)
-    assert "nothing of a connector was found" in message
-    assert "s3://lake/.indexes/lake/.locks/Topic(orders)/" in message
-    assert "s3://lake/p/orders/" in message
+    message = place.refused(CONFLUENT)
+    assert f"s3://lake/.indexes/sink/orders/ has tiles already, the first of hour {HOUR}" in message
+    assert "Give the sink another name to begin again" in message
 
 
 def test_a_dry_run_may_look_at_a_connector_that_runs():

@@ -152,14 +152,6 @@ def test_named_fields_are_in_every_event_and_have_few_values_or_its_time(kafka: 
 
 
 @pytest.mark.slow("produces events again for itself")
-def test_topics_that_exist_are_appended_to(kafka: EmbeddedKafka, now: datetime) -> None:
-    topics = ("again-orders", "again-clicks")
-    for _ in range(2):
-        produce_demo(kafka.bootstrap_servers, 50, now, topics=topics, partitions=1)
-    assert sum(len(read(kafka, topic)) for topic in topics) == 100
-
-
-@pytest.mark.slow("produces events again for itself")
 def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> None:
     topics = ("narrow-orders", "narrow-clicks")
     for topic in topics:

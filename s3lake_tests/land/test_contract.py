@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.evolution import Step, present, steps
+from s3lake.commit.evolution import present, steps
 from s3lake.errors import GateError, RecordError, TerminalError
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
-from s3lake.schema.changes import Change
 from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
 from s3lake_tests.schema.registry.server import framed, serving
@@ -116,21 +115,6 @@ def test_a_gate_lets_through_what_read_no_record() -> None:
     made.records.clear()
     (landed,) = land(made.target(), [FIRST])
     assert landed.sums.offsets == 1
-
-
-def test_each_change_of_columns_is_known_by_hour_and_commit() -> None:
-    made = world(**TOLERANT)
-    target = made.target()
-    first, second = land(target, [FIRST, SECOND])
-    began, brought = first.tile.commits[0], second.tile.commits[0]
-    assert list(steps(target.index)) == [
-        Step(FIRST, began, Change("id", None, "int64"), first=True),
-        Step(FIRST, began, Change("to", None, "struct<zip: string>"), first=True),
-        Step(SECOND, brought, Change("to.street", None, "string"), first=False),
-        Step(SECOND, brought, Change("note", None, "string"), first=False),
-    ]
-    assert [step.change.column for step in steps(target.index, SECOND)] == ["to.street", "note"]
-    assert list(present(target.index)) == ["id", "to", "note"]
 
 
 def test_a_change_belongs_to_the_attempt_that_landed_it() -> None:

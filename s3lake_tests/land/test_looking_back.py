@@ -10,7 +10,6 @@ from s3lake.commit.clean import Cleaned
 from s3lake.land.landing import land, rewrite
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import TOPIC, ms
-from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.land.unstaged import FIRST, SECOND, Filed, World
 
 THREE_DAYS = 3 * 24 * 60
@@ -44,16 +43,6 @@ def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(wo
 def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: World) -> None:
     landed = world.target().report(FIRST)
     assert (landed.tile, list(landed.manifests), landed.new) == (Tile(FIRST, {}), [], 0)
-
-
-def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: World) -> None:
-    world.store = store = CountedStore()
-    world.settings["batch_records"] = 10
-    target = world.target()
-    (landed,) = land(target, [FIRST])
-    (manifest,) = landed.manifests
-    assert store.calls.count(("get", target.index.tile_key(FIRST))) == 1
-    assert store.calls.count(("get", target.index.manifest_key(FIRST, manifest.id))) == 1
 
 
 def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: World) -> None:

@@ -150,7 +150,8 @@ def test_it_tells_how_far_a_topic_is(world: World) -> None:
 
 def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete(world: World) -> None:
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
-    assert world.scrape()["hours_incomplete orders"] == 4
+    samples = world.scrape()
+    assert (samples["hours_incomplete orders"], samples["hours_unsealed orders"]) == (4, 4)
     world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: Span(10, 15, 30)}))
     assert world.scrape()["hours_incomplete orders"] == 2
 

@@ -190,12 +190,6 @@ def test_the_table_is_brought_to_all_hours_of_a_run_first_and_then_to_each_whose
     assert followed == [(FIRST, SECOND), (FIRST,), (FIRST,), (FIRST,), (SECOND,)]
 
 
-def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at_hand.World) -> None:
-    land(world.target(), [FIRST])
-    assert [len(objects) for _, objects in world.table.followed] == [0, 1, 2, 3]
-    assert sum(not key.startswith(".indexes/") for key in world.store.objects) == 1
-
-
 def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
     target = world.target()
     observer = RecordedCalls()

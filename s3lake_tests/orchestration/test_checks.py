@@ -189,7 +189,7 @@ STATES: dict[str, tuple[Callable[[World], object], dict[Place, dg.AssetCheckSeve
     "records from the past long after it": (
         *(lambda world: world.open_noon({0: 40, 1: 2}, 21), {(NOON, LAG): WARN}, {}),
     ),
-    "an hour that nobody lands": (
+    "an hour that no run lands": (
         lambda world: world.lose(NOON, 40),
         {(NOON, OFFSETS): WARN, (NOON, LAG): WARN},
         {(NOON, LAG): {"lag": 10}},

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -12,6 +11,7 @@ from s3lake import hours
 from s3lake.orchestration import heartbeat, names, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Sums, Tile
+from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
 from s3lake_tests.orchestration.test_sensor import World
@@ -120,35 +120,25 @@ class TestFailures:
         assert len(world.tick().run_requests) == 1
 
 
-class TestTags:
-    @pytest.fixture
-    def instance(self) -> Iterator[dg.DagsterInstance]:
-        with instances.in_files() as made:
-            yield made
+def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "EVERY_S", 0.01)
+    beats: list[int] = []
 
-    def tags(self, instance: dg.DagsterInstance) -> dict[str, str]:
+    def beat() -> int:
         (found,) = instance.get_runs(limit=1)
-        return dict(found.tags)
+        return int(found.tags[names.HEARTBEAT])
 
-    def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(
-        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(heartbeat, "EVERY_S", 0.01)
-        made = OneTopic(instance, monkeypatch)
-        beats: list[int] = []
+    def slow(*_: object) -> None:
+        beats.append(beat())
+        until(10, lambda: beat() != beats[0])
+        beats.append(beat())
 
-        def slow(*_: object) -> None:
-            beats.append(int(self.tags(instance)[names.HEARTBEAT]))
-            give_up = time.monotonic() + 10
-            while (beat := int(self.tags(instance)[names.HEARTBEAT])) == beats[0] and time.monotonic() < give_up:
-                time.sleep(0.005)
-            beats.append(beat)
-
-        monkeypatch.setattr(Landed, "publish", slow)
-        began = int(time.time() * 1000)
-        made.land(FIRST, FIRST)
+    monkeypatch.setattr(Landed, "publish", slow)
+    began = int(time.time() * 1000)
+    with instances.in_files() as instance:
+        OneTopic(instance, monkeypatch).land(FIRST, FIRST)
         assert began <= beats[0] < beats[1]
         for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-heartbeat"):
             beating.join(10)
             assert not beating.is_alive()
-        assert not [one for one in heartbeat._beating if one == instance.get_runs(limit=1)[0].run_id]
+        assert instance.get_runs(limit=1)[0].run_id not in heartbeat._beating

@@ -74,6 +74,7 @@ def rows(found: Any) -> list[dict[str, Any]]:
 
 class TestFiles:
     def test_are_what_the_index_lists_of_the_hours(self, shelf: Shelf) -> None:
+        assert [one.hour for one in s3lake.files(shelf.configuration(), "events", "orders")] == [FIVE, SIX]
         shelf.commit(SEVEN)
         listed = s3lake.files(shelf.configuration(), "events", "orders", [FIVE, SIX])
         assert [(one.hour, one.rows, one.partition, one.format) for one in listed] == [
@@ -87,9 +88,6 @@ class TestFiles:
         assert listed[0].address == f"s3://{shelf.bucket}/{listed[0].key}"
         assert listed[0].schema.names == ["id", "type", "late"]
 
-    def test_of_all_hours_are_asked_for_by_none(self, shelf: Shelf) -> None:
-        assert [one.hour for one in s3lake.files(shelf.configuration(), "events", "orders")] == [FIVE, SIX]
-
     def test_of_hours_that_are_not_landed_are_refused(self, shelf: Shelf) -> None:
         config = s3lake.load(shelf.configuration())
         with pytest.raises(IncompleteError, match=f"{SEVEN} never landed"):
@@ -102,10 +100,11 @@ class TestAnInput:
     @pytest.mark.parametrize(
         ("name", "read"),
         slow_after(
-            2,
+            3,
             "another library",
             [
                 pytest.param("pyarrow:Table", rows),
+                pytest.param("pandas:DataFrame", lambda found: rows(pa.Table.from_pandas(found, preserve_index=False))),
                 pytest.param("polars:LazyFrame", lambda found: found.collect().sort("id").to_dicts()),
                 pytest.param("pyarrow.dataset:Dataset", lambda found: rows(found.to_table())),
                 pytest.param("polars:DataFrame", lambda found: found.sort("id").to_dicts()),
@@ -120,13 +119,6 @@ class TestAnInput:
         found = downstream(shelf, annotation)
         assert isinstance(found, annotation)
         assert read(found) == ROWS
-
-    def test_of_pandas_has_its_nulls(self, shelf: Shelf) -> None:
-        import pandas  # a quarter of a second, in all that collect
-
-        found = downstream(shelf, pandas.DataFrame).sort_values("id")
-        assert found["id"].tolist() == [1, 2, 2**40]
-        assert found["late"].isna().tolist() == [True, True, False]
 
     @pytest.mark.parametrize("setting", ["profile", "role_token_file", "role_endpoint_url", "customer_key", "role_arn"])
     def test_is_read_without_arrows_file_system_if_that_lacks_a_setting(self, shelf: Shelf, setting: str) -> None:
