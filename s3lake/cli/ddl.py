@@ -8,7 +8,8 @@ import typer
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
 from s3lake.commit.documents import files_of
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, StoreDeniedError
+from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
     from s3lake.commit.documents import File
@@ -31,6 +32,8 @@ def ddl(
     For Glue it prints what boto3 would send, and with --yes sends it. Partitions are computed if directories are days
     and hours; otherwise repeat the command when there are more. The columns are the ones recorded so far.
     """
+    from botocore.exceptions import BotoCoreError, ClientError
+
     from s3lake.store.client import make_client
     from s3lake.store.connection import S3Connection
     from s3lake.table.hive import ENGINES
@@ -38,6 +41,8 @@ def ddl(
 
     if engine not in ENGINES:
         raise ConfigurationError(f"--for {engine}: unknown engine; s3lake knows {', '.join(sorted(ENGINES))}")
+    if not database:
+        raise ConfigurationError("--database is empty: write the name of a database, for example s3lake")
     if request.yes and engine != "glue":
         raise ConfigurationError(f"--yes is for glue alone: run in {engine} what is printed without it")
     config = request.load()
@@ -48,8 +53,15 @@ def ddl(
             err.print(f"notice: {target.topic}: {text}")
         name = {"sink": target.sink.name, "topic": target.topic, "table": f"{database}.{table.name}"}
         if request.yes:
-            glue = make_client(S3Connection.from_settings(config.s3_of(target.sink)), service="glue")
-            row = {**name, "new": apply(glue, table, database), "done": True}
+            connection = S3Connection.from_settings(config.s3_of(target.sink))
+            try:
+                new = apply(make_client(connection, service="glue"), table, database)
+            except (BotoCoreError, ClientError) as error:
+                raise StoreDeniedError(
+                    f"Glue, table {database}.{table.name}: {mask_secrets(str(error), connection.secrets)}. To go on: "
+                    "allow it, or correct --database, s3.region or s3.credentials, whichever this names"
+                ) from None
+            row = {**name, "new": new, "done": True}
             emit(request.as_json, row, "{table}: {new} new partitions".format_map)
             return
         line = "{statement}" if engine == "glue" else "{statement};"

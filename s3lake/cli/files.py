@@ -136,6 +136,8 @@ def preview(
         emit(request.as_json, row, line.format_map)
         if below is not None:
             _write_below(below / sink.bucket if several else below, file.key, object.body)
+    if results and not objects and not any(result.refusals for _, result in results):
+        print_text(request.as_json, f"no object: every record of {records} is skipped")
     for _, result in results:
         for refusal in result.refusals:
             sys.stderr.write(json.dumps(asdict(refusal)) + "\n")
@@ -145,8 +147,11 @@ def preview(
 
 def _write_below(directory: Path, key: str, body: bytes) -> None:
     path = directory / key.lstrip("/")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(body)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+    except OSError as error:
+        raise ConfigurationError(f"--out {directory}: {path} cannot be written: {error.strerror}") from None
 
 
 def test(
@@ -182,7 +187,7 @@ def test(
             expected.write_text(actual, "utf-8")
         try:
             diff = compare_snapshots(expected.read_text("utf-8") if expected.exists() else "", actual)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"{expected} is not JSON: {error}. Correct it, or write it with --write") from None
         differing += bool(diff)
         if as_json:

@@ -197,6 +197,8 @@ def adopt(
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     targets = list(request.targets(loaded.config))
     chosen = dict(map(_parse_offset, offset or ()))
+    if len(chosen) < len(offset or ()):
+        raise ConfigurationError("--offset names a topic-partition twice: give one offset for each")
     if chosen and len(targets) > 1:
         raise ConfigurationError("--offset is for one topic: name it with --topic, and its sink with --sink")
     begun = {target for target in targets if first_tile(target.index) is not None}

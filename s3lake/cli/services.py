@@ -45,7 +45,10 @@ def spark(
     Runs use it by spark.master: sc://HOST:PORT. CONFIG sets its memory and conf.
     """
     if check is not None:
-        session(sink.Spark(master=check if "://" in check else f"sc://{check}"))
+        address = check if "://" in check else f"sc://{check}"
+        if not address.startswith("sc://"):  # Spark would start a session of its own
+            raise ConfigurationError(f"--check {check}: expected the address of a server, as sc://HOST:PORT")
+        session(sink.Spark(master=address))
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
     from s3lake.spark.server import serve

@@ -71,6 +71,9 @@ verify --from 2026-01-05T10 --to 2026-01-05T08 => 2026-01-05T10 is later than 20
 compact --from '' --to '' => '' is not an hour
 rewrite --from 2026-01-05T10 --to '' => '' is not an hour
 dead-letters replay --hour '' => '' is not an hour
+ddl --for athena --database '' => --database is empty: write the name of a database
+adopt --offset 0=1 --offset 0=2 => --offset names a topic-partition twice
+spark --check http://x:1 => --check http://x:1: expected the address of a server, as sc://HOST:PORT
 retention --older-than 30 => --older-than 30: expected at least 1h, with its unit
 rewrite => --from H and --to H missing: this command never changes everything
 metrics --listen 9108 => --listen 9108: write HOST:PORT, for example 127.0.0.1:9108

@@ -3,8 +3,10 @@
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError, NoRegionError
 
 from s3lake.cli.ddl import build_hive_table, find_differences
 from s3lake.cli.request import Request
@@ -108,6 +110,21 @@ def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, con
     )
     found = list(find_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
     assert ["goes by the position of columns" in text for text in found] == [True] * count
+
+
+@pytest.mark.parametrize(
+    "error", [ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetTable"), NoRegionError()]
+)
+def test_what_glue_refuses_is_reported_without_secrets_and_without_a_trace(
+    error: Exception, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = landed(b'{"id": 1}', format={"type": "parquet"})
+    target = SimpleNamespace(sink=world.sink, topic=TOPIC, index=world.index)
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
+    monkeypatch.setattr("s3lake.store.client.make_client", Mock(side_effect=error))
+    outcome = run("ddl", offline, "--for", "glue", "--yes")
+    assert outcome.code == 3
+    assert f"events {TOPIC}: StoreDeniedError: Glue, table s3lake.{TOPIC}: {error}. To go on: " in outcome.err
 
 
 def test_two_sinks_of_one_topic_are_not_one_table(run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

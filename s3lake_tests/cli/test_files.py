@@ -43,6 +43,20 @@ class TestPreview:
             tmp_path / "out" / "orders" / "date=2026-01-05" / "hour=08" / "0-000000000000.json"
         ).read_bytes() == b"1\n"
 
+    def test_out_that_is_not_a_directory_is_refused(self, run: Run, offline: Path) -> None:
+        outcome = self.preview(run, offline, "1", options=("--out", str(offline)))
+        assert outcome.code == 2
+        assert f"--out {offline}: {offline}/orders/" in outcome.err
+        assert "cannot be written: Not a directory" in outcome.err
+
+    def test_records_that_are_all_skipped_are_reported(self, run: Run, offline: Path) -> None:
+        (offline.parent / "nulls.jsonl").write_text('{"topic": "orders"}\n')
+        outcome = run("preview", offline, "--records", offline.parent / "nulls.jsonl")
+        assert (outcome.code, outcome.out) == (
+            0,
+            f"no object: every record of {offline.parent}/nulls.jsonl is skipped\n",
+        )
+
     def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, offline: Path) -> None:
         outcome = self.preview(run, offline, "1", "{")
         assert (outcome.code, outcome.out) == (1, "")

@@ -19,6 +19,7 @@ from s3lake.text.dates import iso
 
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+_Partition = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 _Milliseconds = Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 
 
@@ -26,7 +27,7 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A record as it is written in a file: see `parse_records`."""
 
     topic: str
-    partition: _Count | None = None
+    partition: _Partition | None = None
     offset: _Count | None = None
     timestamp: _Milliseconds | str | None = None
     key: Any = None
@@ -57,6 +58,8 @@ def read(path: Path) -> list[Record]:
         return list(parse_records(read_rows()))
     except ValueError as error:
         raise ConfigurationError(f"{path}:{number}: not a record: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}:{number}: not a record: nested too deeply") from None
 
 
 def parse_records(rows: Iterable[Any]) -> Iterator[Record]:

@@ -123,6 +123,7 @@ def test_what_is_left_out_follows(tmp_path: Path) -> None:
         ({"value": 1}, "missing required field `topic`"),
         ({"topic": "t", "vlaue": 1}, "unknown field `vlaue`; expected an object with topic, partition"),
         ({"topic": "t", "offset": -1}, r"Expected `int` >= 0 - at `\$\.offset`"),
+        ({"topic": "t", "partition": 2**31}, r"Expected `int` <= 2147483647 - at `\$\.partition`"),
         ({"topic": "t", "offset": "1"}, r"Expected `int | null`, got `str` - at `\$\.offset`".replace("|", r"\|")),
         ({"topic": "t", "timestamp": 2**63}, r"Expected `int` <= 9223372036854774 - at `\$\.timestamp`"),
         ({"topic": "t", "key": {"base64": "?"}}, "base64 '?'"),
@@ -132,6 +133,13 @@ def test_what_is_left_out_follows(tmp_path: Path) -> None:
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, row: object, message: str) -> None:
     path = lines(tmp_path, {"topic": "t"}, row)
     with pytest.raises(ConfigurationError, match=rf"records\.jsonl:2: not a record: .*{message}"):
+        read(path)
+
+
+def test_a_line_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"topic": "t", "value": ' + "[" * 5000 + "]" * 5000 + "}")
+    with pytest.raises(ConfigurationError, match=r"records\.jsonl:1: not a record: nested too deeply"):
         read(path)
 
 
