@@ -1,4 +1,4 @@
-"""A shop's orders and clicks over the last three closed hours and the open one; the same events for the same seed."""
+"""A shop's orders and clicks over the last three closed hours and the open one; the same events each time."""
 
 import random
 import threading
@@ -18,6 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake.errors import KafkaUnavailableError
 
 CLOSED_HOURS = 3
+_SEED, _SEED_OF_PRESENT = 7, 11
+"""Decide everything that looks random in the hours up to now, and in what comes from then on."""
 
 _HOUR_MS = 3_600_000
 _TIMEOUT_S = 120.0
@@ -88,7 +90,6 @@ def produce_demo(
     records: int,
     now: datetime,
     *,
-    seed: int = 7,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
     fields: Fields = NO_FIELDS,
@@ -105,7 +106,6 @@ def produce_demo(
         bootstrap_servers: Kafka's address.
         records: committed records over both topics.
         now: the present, with a time zone.
-        seed: decides everything that looks random.
         topics: of orders and of clicks; events are appended to topics that exist.
         partitions: topic-partitions of topics that do not exist.
         fields: see `Fields`; they replace the shop's own of that name.
@@ -115,13 +115,13 @@ def produce_demo(
         KafkaUnavailableError: Kafka refused a request or did not answer.
     """
     _create_topics(bootstrap_servers, topics, partitions)
-    shop = _Shop(seed, topics, partitions, fields)
+    shop = _Shop(_SEED, topics, partitions, fields)
     counts = {topic: Produced() for topic in topics}
     transactional = min(300, records // 10)
     plain = records - transactional
     now_ms = int(now.timestamp() * 1000)
     start_ms = (now_ms // _HOUR_MS - CLOSED_HOURS) * _HOUR_MS
-    rng = random.Random(seed)
+    rng = random.Random(_SEED)
     malformed = _choose_malformed(rng, plain)
     sender = _Sender(bootstrap_servers)
     for number in range(plain):
@@ -150,7 +150,6 @@ def keep_producing(
     stop: threading.Event,
     per_second: float = 5,
     *,
-    seed: int = 11,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
     fields: Fields = NO_FIELDS,
@@ -163,7 +162,7 @@ def keep_producing(
         KafkaUnavailableError: Kafka refused a record, or did not answer at the end.
     """
     sender = _Sender(bootstrap_servers)
-    shop = _Shop(seed, topics, partitions, fields)
+    shop = _Shop(_SEED_OF_PRESENT, topics, partitions, fields)
     sent = 0
     while not stop.wait(1 / per_second):
         sender.send(shop.make_event(_present_ms()))

@@ -249,10 +249,11 @@ def test_accepted_expired_offsets_are_recorded_by_the_first_run():
     assert place.run(HOUR, NOW) == ({0: (120, 1000), 1: (7, 1000)}, ((0, 120, 200),))
 
 
-def test_a_group_of_another_name_can_be_given():
+def test_a_group_of_another_name_can_be_given_and_the_sink_may_start_in_the_present_hour():
     place = Place()
     place.groups.groups["mine"] = Group({0: 120})
-    assert place.starts((Connector(CONNECTOR, group="mine"), CONFLUENT[1]))[0] == (120, "group")
+    present = sink("topics/", {"template": buckets.CONFLUENT}, start=HOUR)
+    assert place.starts((Connector(CONNECTOR, group="mine"), present))[0] == (120, "group")
 
 
 def test_the_evidence_has_a_line_for_each_topic_partition():
