@@ -73,25 +73,12 @@ def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_gree
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
+    assert world.said == "2 hours of topics are evaluated, 1 were not sealed in time"
     world.at(NINE, 30)
     assert world.tick() == []
-    assert world.late("orders", EIGHT, NINE) == [(EIGHT, True)]
-
-
-def test_a_run_says_nothing_more_of_an_hour_that_was_sealed_in_time(world: World) -> None:
-    world.sealed("clicks", EIGHT)
-    world.at(NINE, 15)
-    world.tick()
-    assert world.late("clicks", EIGHT) == []
-
-
-def test_a_tick_says_what_it_has_evaluated_or_when_it_will(world: World) -> None:
-    world.sealed("clicks", EIGHT)
-    world.at(NINE, 15)
-    world.tick()
-    assert world.said == "2 hours of topics are evaluated, 1 were not sealed in time"
-    world.tick()
     assert world.said == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
+    assert world.late("orders", EIGHT, NINE) == [(EIGHT, True)]
+    assert world.late("clicks", EIGHT) == []  # it was sealed in time
 
 
 def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) -> None:
