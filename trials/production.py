@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import yaml
@@ -29,6 +29,7 @@ from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config, Sink
+from s3lake.store import PendingUpload, Store
 from s3lake_tests.kit.s3 import Server, find_program, start_s3
 
 ROOT = Path(__file__).parents[1]
@@ -146,10 +147,29 @@ class Production:
         code.environment = {**code.environment, "S3LAKE_SENSORS": "running" if on else "stopped"}
 
 
+class _Late:
+    """A store whose uploads began as late as the services' clock said: S3 goes by the world's, which is behind."""
+
+    def __init__(self, store: Store, lead_ms: int) -> None:
+        self._store, self._lead_ms = store, lead_ms
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
+        for one in self._store.list_uploads(prefix):
+            yield dataclasses.replace(one, begun_ms=one.begun_ms + self._lead_ms)
+
+
 def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = time.time) -> int:
     """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
-    target = open_topic_sink(config, sink, topic)
-    return len(dataclasses.replace(target, clock=lambda: int(now() * 1000) + _TWO_DAYS_MS).clean())
+    target, lead_ms = open_topic_sink(config, sink, topic), int((now() - time.time()) * 1000)
+    late = dataclasses.replace(
+        target,
+        stores=lambda bucket: cast("Store", _Late(target.stores(bucket), lead_ms)),
+        clock=lambda: int(now() * 1000) + _TWO_DAYS_MS,
+    )
+    return len(late.clean())
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
