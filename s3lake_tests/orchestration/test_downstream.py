@@ -74,19 +74,12 @@ def test_an_hour_that_is_landed_in_part_fires_nothing(world: World) -> None:
     assert world.tick() == []
 
 
-def test_a_sealed_hour_fires_once(world: World) -> None:
+def test_a_sealed_hour_fires_once_and_again_when_it_was_rewritten(world: World) -> None:
     world.happens(SEALED, TEN)
     assert world.tick() == [("hourly", TEN)]
     world.happens(HOURLY, TEN)
     assert world.tick() == []
     assert world.tick() == []
-
-
-def test_a_rewritten_hour_fires_again(world: World) -> None:
-    world.happens(SEALED, TEN)
-    world.tick()
-    world.happens(HOURLY, TEN)
-    world.tick()
     world.happens(SEALED, TEN)
     assert world.tick() == [("hourly", TEN)]
 
