@@ -145,11 +145,12 @@ def test_a_topic_that_was_accepted_once_and_is_cut_in_its_first_hour_is_accepted
     assert head.begins == {0: 8, 1: 2}
 
 
-def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start():
+@pytest.mark.parametrize("log_start", [0, 5])
+def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start(log_start: int):
     with World(partitions=2, mute=("I4", "I5")) as world:
         world.kafka.produce(0, *[1] * 10)
-        world.kafka.produce(1, *[1] * 5)
-        world.kafka.retain(1, 5)
+        world.kafka.produce(1, *[1] * log_start)
+        world.kafka.retain(1, log_start)
         world.do("A", materialise(0), chunk=9)
         world.kafka.elect(0, end=4)
         world.kafka.produce(0, 6)
@@ -157,7 +158,7 @@ def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start(
         accept(world.index, world.kafka)
 
         head, _ = world.index.head()
-        assert head.begins == {0: 4, 1: 5}
+        assert head.begins == {0: 4, 1: log_start}
 
 
 def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_accept(world: World):
@@ -175,15 +176,16 @@ def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_acc
     assert set(tile(world, 0).partitions) == {0, 1}
 
 
-def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: World):
-    world.kafka.elect(0, end=4)
+@pytest.mark.parametrize("end", [0, 4])
+def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(end: int, world: World):
+    world.kafka.elect(0, end=end)
     world.minute = 65
 
     accept(world.index, world.kafka)
     world.kafka.produce(0, 66)
     world.do("B", materialise(1))
 
-    assert tile(world, 1).partitions[0] == Span(4, 5)
+    assert tile(world, 1).partitions[0] == Span(end, end + 1)
 
 
 def offsets(world: World, partition: int) -> list[int]:
@@ -403,6 +405,12 @@ def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unland
         r"topic-partition 1 was cut off at offset 3\); nothing",
     ):
         check(unlanded, attempt)
+
+
+def test_what_was_read_is_the_log_if_its_leader_was_elected_before(unlanded: World):
+    unlanded.kafka.elect(0)
+    unlanded.kafka.produce(0, 6)
+    check(unlanded, begin(unlanded, 0))
 
 
 def test_records_that_wait_where_others_are_landed_are_told_first(unlanded: World):
