@@ -1,0 +1,46 @@
+"""Avro of a registry, landed from Kafka as Avro: the bytes that the producer wrote, verified and read back."""
+
+import io
+import json
+from typing import Any
+
+import fastavro
+
+from s3lake.land.landing import land
+from s3lake_tests.kit.lake import START, Lake, at
+from s3lake_tests.schema.registry.server import framed, serving
+
+OLD: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.acme",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "size", "type": {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}},
+    ],
+}
+NEW: dict[str, Any] = {**OLD, "fields": [*OLD["fields"], {"name": "note", "type": ["null", "string"]}]}
+
+
+def test_avro_lands_as_its_producer_wrote_it(lake: Lake) -> None:
+    with serving() as registry:
+        old, new = registry.add(OLD), registry.add(NEW)
+        topic = lake.topic()
+        values = [framed(old, b"\2\2"), framed(old, b"\4\0"), framed(new, b"\6\2\2\2x"), None, framed(old, b"\2")]
+        lake.produce(topic, values, at(START, 5))
+        converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
+        text = f"{converter}, format: {{type: avro, codec: snappy}}, errors: {{tolerance: all}}"
+        target = lake.target(topic, text, at(START, 200))
+        land(target, [START])
+        report = lake.verify(target)
+    assert report.differences == ()
+    assert (report.landed, report.skipped, report.dead_letters) == (3, 1, 1)
+    files = {}
+    for key in lake.objects():
+        if key.endswith(".avro"):
+            reader = fastavro.reader(io.BytesIO(lake.body(key)))
+            files[json.dumps(json.loads(reader.metadata["avro.schema"]), sort_keys=True)] = list(reader)
+    assert files == {
+        json.dumps(OLD, sort_keys=True): [{"id": 1, "size": "L"}, {"id": 2, "size": "S"}],
+        json.dumps(NEW, sort_keys=True): [{"id": 3, "size": "L", "note": "x"}],
+    }
