@@ -166,11 +166,13 @@ def read_draft(
     if dialect is None and not is_json and _TOML.search(text):
         dialect = "iggy"
     if dialect == "iggy":
+        _note_worker(environment, report)
         return iggy.loads(text, report, references)
     documents = _parse(text, report, dialect)
     nodes = unwrap(documents, report) if dialect != "native" else []
     dialect = dialect or _detect(documents, nodes, report)
     if dialect == "native":
+        _note_worker(environment, report)
         return native.read([document for document in documents if document.value != ()], report, environment)
     settings = list(chain.from_iterable(node.setting(report) for node in nodes))
     own = list(by_key(settings, report).values())
@@ -181,6 +183,11 @@ def read_draft(
     resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
     draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
     return draft
+
+
+def _note_worker(environment: Mapping[str, str], report: Report) -> None:
+    if environment.get(worker.WORKER):
+        report.notice(variable(worker.WORKER), "no worker is read: this is not the file of a Kafka Connect connector")
 
 
 def _add_name(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:

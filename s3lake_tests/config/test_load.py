@@ -40,6 +40,12 @@ def test_the_files_of_a_directory_are_one_configuration(tmp_path: Path) -> None:
     assert found.origins["sinks", 1, "name"].file.endswith("b.yaml")
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.yaml", native_text("events")), ("a.toml", bases.IGGY)])
+def test_a_worker_is_noted_where_no_connector_needs_it(name: str, text: str, tmp_path: Path) -> None:
+    found = loaded(tmp_path, {name: text}, S3LAKE_WORKER="worker.properties")
+    assert "environment variable S3LAKE_WORKER: no worker is read" in "\n".join(map(str, found.notices))
+
+
 def test_a_variable_changes_the_sink_that_it_names(tmp_path: Path) -> None:
     files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
     found = loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7")
