@@ -17,9 +17,8 @@ from s3lake.store.connection import S3Connection
 
 _CREATE = ("PutObject", "CreateMultipartUpload")
 _UPLOAD = (*_CREATE, "UploadPart")
-_clients: dict[S3Connection, Any] = {}
-_sessions: dict[S3Connection, Any] = {}
-"""The sessions of the clients: they have the keys."""
+_clients: dict[S3Connection, tuple[Any, Any]] = {}
+"""Each client, and its session, which has the keys."""
 _making = threading.Lock()
 
 
@@ -194,25 +193,29 @@ def _read_token(path: str) -> str:
 
 def get_client(connection: S3Connection) -> Any:
     """Return this process's client of `connection`. Threads may share a client, but not the making of one."""
+    return _open_client(connection)[0]
+
+
+def _open_client(connection: S3Connection) -> tuple[Any, Any]:
     if connection not in _clients:
         with _making:
             if connection not in _clients:
-                _sessions[connection] = _open_session(connection)
-                _clients[connection] = make_client(connection, session=_sessions[connection])
+                session = _open_session(connection)
+                _clients[connection] = make_client(connection, session=session), session
     return _clients[connection]
 
 
 def find_keys(connection: S3Connection) -> Any:
     """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
-    get_client(connection)
-    credentials = _sessions[connection].get_credentials()
+    _, session = _open_client(connection)
+    credentials = session.get_credentials()
     return credentials.get_frozen_credentials() if credentials else None
 
 
 def _forget_clients() -> None:
     """Forget the parent's connections, and a lock that another thread may hold."""
-    global _clients, _sessions, _making
-    _clients, _sessions, _making = {}, {}, threading.Lock()
+    global _clients, _making
+    _clients, _making = {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
