@@ -38,7 +38,7 @@ CODE, DAEMON, CONNECT = "code", "daemon", "connect"
 _UP_S = 180.0
 _TWO_DAYS_MS = 2 * 24 * hours.HOUR_MS
 _PYTHON = [sys.executable, "-W", "ignore"]
-S3LAKE = ["-c", "from s3lake.cli import main; main()"]
+S3LAKE = ["-m", "s3lake"]
 ARROWS_S3 = {"AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"}
 """For Arrow, which writes a table's metadata: parts with a length, not chunked.
 

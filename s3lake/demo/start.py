@@ -74,7 +74,7 @@ class EmbeddedSpark(Service):
     def start(cls, config: Path, master: str, log: Path) -> "EmbeddedSpark":
         """Start the server for a configuration and a master, with its output in `log`; `ready` waits for it."""
         (port,) = free_ports(1)
-        program = [sys.executable, "-c", "from s3lake.cli import main; main()"]
+        program = [sys.executable, "-m", "s3lake"]
         return cls([*program, "spark", config, "--master", master, "--port", str(port)], log, port)
 
     @property

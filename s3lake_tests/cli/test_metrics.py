@@ -47,8 +47,7 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
     lake.produce(topic, values(7), int(time.time() * 1000) - 1_000_000)
     config = tmp_path / "sinks.yaml"
     config.write_text(lake.config_text(f"name: events, topics: ['{topic}']"))
-    main = "from s3lake.cli import main; main()"
-    command = [sys.executable, "-c", main, "metrics", str(config), "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "s3lake", "metrics", str(config), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:

@@ -23,7 +23,7 @@ class SparkServer:
         home.mkdir(exist_ok=True)
         environment = _environment({MARK: self.mark, "TMPDIR": str(home), "SPARK_LOCAL_DIRS": str(home)}, code)
         environment["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={home} -XX:-UsePerfData"
-        command = [sys.executable, "-c", "from s3lake.cli import main; main()", "spark", "--json"]
+        command = [sys.executable, "-m", "s3lake", "spark", "--json"]
         command += ["--master", master, "--port", str(port), *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -268,6 +268,5 @@ def test_all_that_works_locally_works_through_a_server(server: str) -> None:
 
 
 def _check(address: str) -> "subprocess.CompletedProcess[str]":
-    program = "from s3lake.cli import main; main()"
-    command = [sys.executable, "-c", program, "spark", "--check", address]
+    command = [sys.executable, "-m", "s3lake", "spark", "--check", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
