@@ -147,7 +147,7 @@ class Production:
         code.environment = {**code.environment, "S3LAKE_SENSORS": "running" if on else "stopped"}
 
 
-class _Late:
+class _LateStore:
     """A store whose uploads began as late as the services' clock said: S3 goes by the world's, which is behind."""
 
     def __init__(self, store: Store, lead_ms: int) -> None:
@@ -166,7 +166,7 @@ def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = t
     target, lead_ms = open_topic_sink(config, sink, topic), int((now() - time.time()) * 1000)
     late = dataclasses.replace(
         target,
-        stores=lambda bucket: cast("Store", _Late(target.stores(bucket), lead_ms)),
+        stores=lambda bucket: cast("Store", _LateStore(target.stores(bucket), lead_ms)),
         clock=lambda: int(now() * 1000) + _TWO_DAYS_MS,
     )
     return len(late.clean())

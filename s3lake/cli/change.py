@@ -9,6 +9,7 @@ import typer
 from s3lake.cli.output import Progress, emit, print_text
 from s3lake.cli.request import NOT_DONE, Outcome, Request
 from s3lake.errors import ConfigurationError
+from s3lake.sink.sink import SHORTEST_RETENTION_S
 from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def retention(
     from s3lake.land.maintenance.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)
-    if age is not None and age < 3600:  # 30 is 30 seconds, and days are meant
+    if age is not None and age < SHORTEST_RETENTION_S:  # 30 is 30 seconds, and days are meant
         raise ConfigurationError(f"--older-than {older_than}: expected at least 1h, with its unit, for example 30d")
     _change(request, lambda target, _: expire_hours(target, yes=request.yes, older_than_s=age))
 

@@ -44,6 +44,8 @@ from s3lake.text.quantities import format_size
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
+SHORTEST_RETENTION_S = 3600
+"""An hour: what is landed is at least kept so long."""
 _TOGETHER = 10  # topics, above which a sensor and a run for each are too many
 _BUCKET = matches(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
 _OWNER = matches(
@@ -149,7 +151,7 @@ class Sink(ConfigModel):
     max_columns: Count = 2000
     memory_budget: Annotated[Size, at_least(64_000_000, form=format_size)] = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
-    retention: Annotated[Duration, at_least(3600)] | None = None
+    retention: Annotated[Duration, at_least(SHORTEST_RETENTION_S)] | None = None
     table: Table | None = None
     forwards: tuple[Forward, ...] = ()
     index: Index = Field(default_factory=Index)
