@@ -279,11 +279,10 @@ def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int)
 
 
 def _ask(sink: Sink) -> None:
-    from s3lake.schema.registry import UnknownSchema, get_client
+    from s3lake.schema.registry import get_client
 
     assert sink.converter.registry is not None
-    with suppress(UnknownSchema):  # any answer of the registry is enough
-        get_client(sink.converter.registry.connection).schema(1)
+    get_client(sink.converter.registry.connection).check()
 
 
 def _list_a_key(store: Store, prefix: str) -> None:

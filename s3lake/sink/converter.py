@@ -29,7 +29,7 @@ class Registry(ConfigModel):
         ca_file: certificates to trust, instead of the usual ones; like the other files it must exist on every worker.
         cert_file: PEM, if the registry requires a certificate of its clients.
         key_file: its key, PEM; it may be in the same file.
-        timeout: of one request, in seconds.
+        timeout: of connecting, and of the whole answer to one request, in seconds.
         descriptor_set: a file of Protobuf's descriptors instead of a registry, as `protoc --include_imports
             --descriptor_set_out` writes it; it is read when the configuration is.
         message: with its package, the message that every value is.

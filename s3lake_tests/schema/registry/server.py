@@ -55,17 +55,32 @@ class SchemaRegistry:
         return Response(*(self.answers.pop(0) if self.answers else self._find(request.steps)))
 
     def _find(self, steps: list[str]) -> tuple[int, bytes]:
+        """Answer as Confluent's registry does: a number that is no `int` of Java is a path that it does not have."""
         match steps:
+            case ["schemas", "ids", number] if not _is_int(number):
+                return NO_SUCH_PATH
             case ["schemas", "ids", number] if int(number) in self._schemas.keys() - self.withheld:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
+            case ["subjects", _, "versions", version] if version != "latest" and not _is_int(version):
+                return 422, b'{"error_code":42202,"message":"The specified version is not a valid version id."}'
             case ["subjects", subject, "versions", "1" | "latest"] if subject in self._subjects:
-                number = self._subjects[subject]
-                return 200, json.dumps({"id": number, "version": 1, **self._schemas[number]}).encode()
+                found = self._subjects[subject]
+                return 200, json.dumps({"id": found, "version": 1, **self._schemas[found]}).encode()
+            case ["subjects", subject, "versions", version] if subject in self._subjects:
+                return 404, b'{"error_code":40402,"message":"Version %s not found."}' % version.encode()
             case ["subjects", subject, "versions", _]:
                 return 404, b'{"error_code":40401,"message":"Subject \'%s\' not found."}' % subject.encode()
-        return 404, b"<html>not here</html>"
+        return NO_SUCH_PATH
+
+
+NO_SUCH_PATH = (404, b'{"error_code":404,"message":"HTTP 404 Not Found"}')
+"""What the framework below Confluent's registry answers, with the status as the code."""
+
+
+def _is_int(number: str) -> bool:
+    return number.isdecimal() and int(number) < 2**31
 
 
 @contextmanager

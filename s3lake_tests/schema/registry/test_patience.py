@@ -36,10 +36,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: f
     """The schema that a registry gives which does not answer so many questions."""
     count = itertools.count()
 
-    def answer(*_: object) -> registry._Answer:
+    def answer(*_: object, **__: object) -> registry._Registered:
         if next(count) < answers_after:
             raise registry._Unavailable("HTTP 503")
-        return registry._Answer("{}")
+        return registry._Registered("{}")
 
     client = Client(Connection(("http://registry",), **connection))  # type: ignore[arg-type]
     monkeypatch.setattr(client, "_request", answer)
