@@ -12,9 +12,11 @@ import pyarrow as pa
 from s3lake.convert.column import Numbers
 from s3lake.convert.gate import Refusals
 from s3lake.encode.buffers import offsets_of, slice_values
+from s3lake.errors import ConfigurationError, TransientError, printable
 from s3lake.schema.registry import Connection, UnknownSchema, get_client
 
 HEADER = 5
+_SHOWN = 300
 References = tuple[tuple[str, str], ...]
 """Names and texts of the schemas that a schema refers to."""
 Compiled = TypeVar("Compiled")
@@ -56,12 +58,34 @@ def compile_registered(
     try:
         registered = get_client(registry).schema(number)
     except UnknownSchema as error:
-        return str(error)
+        return printable(str(error))
     if registered.language != language:
-        actual = registered.language
+        actual = printable(registered.language)
         return f"schema id {number}: it is a schema of {actual}, not of {language}: set the converter that fits"
-    compiled = compile_text(registered.text, tuple(registered.references.items()))
+    compiled = compile_foreign(compile_text, registered.text, tuple(registered.references.items()))
     return f"schema id {number}: {compiled}" if isinstance(compiled, str) else compiled
+
+
+def compile_foreign(
+    compile_text: Callable[[str, References], Compiled | str], text: str, references: References = ()
+) -> Compiled | str:
+    """Return what `compile_text` makes of a schema that a stranger wrote, or why it makes nothing.
+
+    This is the one guard around compilers of foreign schemas. They are recursive, and other people's: a schema can
+    make them raise what nobody has listed. That is the error of the records that have the schema, and of no others.
+
+    Reasons are printable: a schema can have half a character in its names, which no header of a dead letter can hold.
+
+    Raises:
+        MemoryError: this machine has too little; that is no property of the schema.
+    """
+    try:
+        compiled = compile_text(text, references)
+    except (MemoryError, TransientError, ConfigurationError):
+        raise
+    except Exception as error:
+        return printable(f"the schema cannot be used: {type(error).__name__}: {error}"[:_SHOWN])
+    return printable(compiled) if isinstance(compiled, str) else compiled
 
 
 def strip_header(raw: pa.BinaryArray) -> pa.BinaryArray:

@@ -52,7 +52,7 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
-    from s3lake.schema.connect import SchemaError
+    from s3lake.convert.wire import compile_foreign
     from s3lake.schema.registry import UnknownSchema, get_client
 
     connection = registry.connection
@@ -62,10 +62,17 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
         return protoc.read_comments_of_set(connection.descriptors, connection.message)
     try:
         schema = get_client(connection).newest(subject)
-        return read_descriptions(schema.language, schema.text, schema.references)
-    except (S3LakeError, UnknownSchema, SchemaError) as error:
-        _log.info("columns have no descriptions: %s", error)
+        described = compile_foreign(
+            lambda text, references: read_descriptions(schema.language, text, dict(references)),
+            schema.text,
+            tuple(schema.references.items()),
+        )
+    except (S3LakeError, UnknownSchema) as error:
+        described = str(error)
+    if isinstance(described, str):
+        _log.info("columns have no descriptions: %s", described)
         return {}
+    return described
 
 
 def read_descriptions(language: str, text: str, references: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +93,9 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
     except (ValueError, RecursionError):
         return {}
     fields = _read_avro(schema) if language == "AVRO" else _read_json_schema(schema)
-    return {name: words.strip() for name, words in fields if isinstance(words, str) and words.strip()}
+    texts = {name: words.strip() for name, words in fields if isinstance(words, str) and words.strip()}
+    # Half a character, which JSON can have, is none that Dagster can store.
+    return {name: words.encode(errors="backslashreplace").decode() for name, words in texts.items()}
 
 
 def _read_avro(schema: Any) -> Iterator[tuple[str, Any]]:

@@ -60,6 +60,18 @@ class Schema:
     file: bytes | None = None
     detail: Detail | None = None
 
+    def __post_init__(self) -> None:
+        if self.name is not None and not _is_text(self.name):
+            raise SchemaError(f"its name {ascii(self.name)[:80]} has half a character, which no file can hold")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 Mend = Callable[[Any], Any]
 """Makes a value that was read what it shall be; it may change it in its place."""

@@ -107,6 +107,19 @@ def test_without_the_subject_or_an_answer_there_are_no_words_and_no_error(regist
     assert describe_columns(sink(registry.url), "clicks", INDEX) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"type":"record","name":"R","fields":[5]}', {}),
+        ('{"type":"record","name":"R","fields":[{"doc":"no name"}]}', {}),
+        (r'{"type":"record","name":"R","fields":[{"name":"a","doc":"half \ud800"}]}', {"a": r"half \ud800"}),
+    ],
+)
+def test_a_strange_schema_is_no_error(registry: SchemaRegistry, text: str, words: dict[str, str]) -> None:
+    registry.add(text, subject="orders-value")
+    assert describe_columns(sink(registry.url), "orders", INDEX) == words
+
+
 def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: SchemaRegistry) -> None:
     assert describe_columns(sink(registry.url, "json"), "orders", INDEX) == {}
     enveloped = {"fields": ["key", "value"]}

@@ -40,7 +40,8 @@ class Letters:
         """Note refused rows; ones that do not fit are sent."""
         refused = rows.take(pa.array(refusals, pa.int64()))
         columns = (refused.column("offset"), milliseconds(refused), *map(refused.column, ("key", "value", "headers")))
-        records = zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True)
+        reasons = map(printable, refusals.values())  # they quote what strangers wrote, such as half a character
+        records = zip(*(column.to_pylist() for column in columns), reasons, strict=True)
         lines, size = self._lines.setdefault(partition, []), self._size.get(partition, 0)
         for offset, timestamp_ms, key, value, headers, reason in records:
             letter = DeadLetter(topic, partition, offset, timestamp_ms, key, value, headers, stage, reason)
