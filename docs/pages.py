@@ -12,6 +12,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 MOUNTED = {
     "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "LICENSE.txt",
     "benchmarks/README.md": "benchmarks.md",
