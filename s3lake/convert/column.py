@@ -146,6 +146,25 @@ class Column:
     def take(self, rows: pa.Int64Array) -> Column:
         return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
 
+    def finish(self, *, texts: bool, spliced: bool = False) -> tuple[Column, Refusals]:
+        """Return what a chain left as a converter would have read it, and why rows without a schema are refused.
+
+        Args:
+            texts: whether anybody looks at them as JSON.
+            spliced: whether Avro files may hold unchanged values as they are.
+        """
+        schemas, data = self.schemas, self.data
+        if schemas is None:
+            lines, refused = check_json_lines(data)
+            return replace(self, data=lines, is_checked=True), refused
+        described = pa.array(schemas.codes >= 0)
+        plain, refused = check_json_lines(pc.if_else(described, pa.scalar(None, pa.binary()), data))
+        typed = schemas.to_json() if texts else data
+        data = pc.if_else(pc.and_(described, data.is_valid()), typed, plain)
+        if not spliced:
+            schemas = replace(schemas, distinct=tuple(replace(one, file=None) for one in schemas.distinct))
+        return replace(self, data=data, schemas=schemas, is_checked=True), refused
+
     def as_json(self) -> pa.BinaryArray:
         """JSON texts of all rows, `null` if it is missing: a string is quoted, bytes are quoted in base64."""
         if self.is_json:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import envelope_table, gate, headers, json_table, lines, sidecars
-from s3lake.convert.column import Envelope, Rows
+from s3lake.convert.column import Column, Envelope, Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.envelope_table import Shape
@@ -163,9 +163,21 @@ class Conversion:
             envelope=envelope,
         )
 
-    def __call__(self, batch: pa.RecordBatch, columns: Columns, projector: SchemaProjector | None = None) -> Converted:
-        """Convert one batch of records; `columns` are the recorded ones, `projector` is what the task remembers."""
-        rows, refused, left_out = self._read(batch)
+    def __call__(
+        self,
+        batch: pa.RecordBatch,
+        columns: Columns,
+        projector: SchemaProjector | None = None,
+        changed: Mapping[str, Column] | None = None,
+    ) -> Converted:
+        """Convert one batch of records.
+
+        Args:
+            columns: the recorded ones.
+            projector: what the task remembers.
+            changed: keys or values that a chain has read and changed, with their schemas.
+        """
+        rows, refused, left_out = self._read(batch, changed or {})
         converted = Converted(columns, refused=refused, dropped=Counter(rows.value.left_out))
         if projector is not None:
             value, lost, converted.filled = projector.project(rows.value)
@@ -185,7 +197,7 @@ class Conversion:
         converted.skipped = len(left_out) if self.nulls == "skip" else 0
         return converted
 
-    def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
+    def _read(self, batch: pa.RecordBatch, changed: Mapping[str, Column]) -> tuple[Rows, Refusals, set[int]]:
         """Read a batch with its converters. Return its rows, refused ones, and ones left out as null."""
         shape = self._shape
         tabular = shape is not None
@@ -195,7 +207,9 @@ class Conversion:
         texts = self.valued or not tabular or self.contract.looks_at_values
         unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
         request = ReadRequest(tabular, texts, spliced, unchecked, self.registry)
-        value, refused = CONVERTERS[self.value].read(batch.column("value"), request)
+        value, refused = _read_side(self.value, batch.column("value"), request, changed.get("value"))
+        if "value" in changed and self.format == "bytes":  # its files hold the JSON of values that a chain changed
+            batch = batch.set_column(batch.schema.get_field_index("value"), "value", value.data)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -206,7 +220,7 @@ class Conversion:
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
             asked = replace(request, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
-            key, wrong = CONVERTERS[self.key].read(batch.column("key"), asked)
+            key, wrong = _read_side(self.key, batch.column("key"), asked, changed.get("key"))
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.check_keys(self.keys, key))
@@ -293,6 +307,14 @@ class Conversion:
         if self.format == "text":
             return gate.replace_line_breaks(_fill_nulls(rows.value.data))
         return rows.value.as_json()
+
+
+def _read_side(
+    converter: str, raw: pa.BinaryArray, request: ReadRequest, changed: Column | None
+) -> tuple[Column, Refusals]:
+    if changed is not None:
+        return changed.finish(texts=request.texts, spliced=request.spliced)
+    return CONVERTERS[converter].read(raw, request)
 
 
 def _fill_nulls(values: pa.BinaryArray) -> pa.BinaryArray:

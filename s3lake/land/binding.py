@@ -14,7 +14,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
-from s3lake.encode.formats import FileFormat
+from s3lake.encode.formats import FORMATS, FileFormat
 from s3lake.errors import ConfigurationError
 from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyLayout, KeyTemplate
@@ -114,7 +114,14 @@ def shape_of(sink: Sink) -> Shape:
 def chain(sink: Sink) -> Chain:
     """The sink's transforms."""
     converter = sink.converter
-    return Chain(sink.transforms_as_data, converter.key, converter.value, _registry(sink))
+    return Chain(
+        sink.transforms_as_data,
+        converter.key,
+        converter.value,
+        _registry(sink),
+        keeps_schemas=sink.sql is None,
+        tabular=FORMATS[sink.format.type].tabular,
+    )
 
 
 def project(sink: Sink, transforms: Chain | None) -> Projection | None:

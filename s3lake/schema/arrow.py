@@ -112,7 +112,7 @@ def _mark(detail: Detail) -> bytes:
 
 
 def _strip_doc(detail: Detail) -> Detail:
-    return structs.replace(detail, doc=None, inner=tuple(map(_strip_doc, detail.inner)))
+    return structs.replace(detail, doc=None, version=None, inner=tuple(map(_strip_doc, detail.inner)))
 
 
 def make_column(name: str, array: pa.Array, type: Type, detail: Detail) -> tuple[pa.Field, pa.Array]:

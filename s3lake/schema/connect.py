@@ -181,6 +181,8 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     detail = structs.replace(node.detail, required=not is_optional)
     if isinstance(document.get("doc"), str):
         detail = structs.replace(detail, doc=document["doc"])
+    if type(document.get("version")) is int:
+        detail = structs.replace(detail, version=document["version"])
     if written is None:
         if not is_optional:
             return replace(node, detail=detail)

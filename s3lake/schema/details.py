@@ -38,6 +38,7 @@ class Detail(msgspec.Struct, frozen=True):
         name: of a record, with its namespace; None if it has no name.
         inner: of a list's items, a map's values, a struct's fields in order.
         doc: what it is in words, where Connect's schema says it.
+        version: of Connect's schema, where it says one.
     """
 
     required: bool = False
@@ -45,6 +46,7 @@ class Detail(msgspec.Struct, frozen=True):
     name: str | None = None
     inner: tuple[Detail, ...] = ()
     doc: str | None = None
+    version: int | None = None
 
 
 REQUIRED = Detail(required=True)

@@ -305,7 +305,8 @@ class Sink(ConfigModel):
     def _chain(self) -> "Chain":
         from s3lake.transform.chain import Chain
 
-        return Chain(self.transforms_as_data, self.converter.key, self.converter.value)
+        converter, keeps_schemas = self.converter, self.sql is None  # SQL takes JSON
+        return Chain(self.transforms_as_data, converter.key, converter.value, keeps_schemas=keeps_schemas)
 
     @property
     def transforms_as_data(self) -> tuple[dict[str, Any], ...]:

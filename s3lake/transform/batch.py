@@ -1,223 +1,54 @@
 """Apply a chain of transforms to a batch: records come as Kafka has them, and leave as conversion takes them.
 
-Every record is decoded once, goes through all steps, and is encoded once. A value that no step changed keeps the
-producer's bytes. If all steps add headers that are the same for every record, no record is read.
+Keys and values with a schema leave with one (`typed.run`), all others as they come (`rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, chain, repeat
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from s3lake.convert.column import Schemas
+from s3lake.convert.column import Column, Schemas
 from s3lake.convert.converters import CONVERTERS, ReadRequest
-from s3lake.text.masking import strip_values
 from s3lake.transform.chain import Chain
-from s3lake.transform.record import Header, Record
-from s3lake.transform.values import NOT_READ, MarkInstants, Refusal, decode, encode, make_marker
-
-_NO_TIMESTAMP = -1000  # µs
-
-
-class Transformed(NamedTuple):
-    """A batch after its chain.
-
-    Attributes:
-        batch: the remaining records; with a column `topic` if the chain has a router.
-        rows: their rows in the batch before the chain, in order.
-        refused: row -> reason.
-        dropped: how many records were filtered out.
-    """
-
-    batch: pa.RecordBatch
-    rows: pa.Int64Array
-    refused: dict[int, str]
-    dropped: int
+from s3lake.transform.headers import replace_column
+from s3lake.transform.rows import Transformed, apply_links
 
 
 def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
     """Apply a chain to a batch of one topic; `wallclock_ms` is the time of the micro-batch."""
     if not transforms.wrapped:
-        return _apply_links(transforms, batch, {}, topic, wallclock_ms)
-    plain, schemas, refused = batch, dict[str, Schemas](), dict[int, str]()
-    for side, converter in transforms.wrapped.items():
-        request = ReadRequest(tabular=False, registry=transforms.registry)
-        column, wrong = CONVERTERS[converter].read(batch.column(side), request)
-        refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
-        plain = plain.set_column(plain.schema.get_field_index(side), side, column.data)
-        schemas |= {} if column.schemas is None else {side: column.schemas}
+        return apply_links(transforms, batch, {}, topic, wallclock_ms)
+    columns, refused = _read_sides(transforms, batch)
+    plain = batch
+    for side, column in columns.items():
+        plain = replace_column(plain, side, column.data)
     readable = pa.array([row for row in range(batch.num_rows) if row not in refused], pa.int64())
-    schemas = {side: of_side.take(readable) for side, of_side in schemas.items()}
-    done = _apply_links(transforms, plain.take(readable), schemas, topic, wallclock_ms)
+    if transforms.keeps_schemas:
+        from s3lake.transform.typed.run import TypedRun
+
+        run = TypedRun(transforms, batch, plain, columns, topic, wallclock_ms)
+        return run.apply(readable.to_numpy(), refused)
+    schemas: dict[str, Schemas] = {
+        side: column.schemas.take(readable) for side, column in columns.items() if column.schemas is not None
+    }
+    done = apply_links(transforms, plain.take(readable), schemas, topic, wallclock_ms)
     refused = refused | {readable[row].as_py(): reason for row, reason in done.refused.items()}
     rows, after = readable.take(done.rows), done.batch
     for side in transforms.wrapped:
         if not transforms.gives_json(side):  # no step writes it
-            after = _replace_column(after, side, batch.column(side).take(rows))
+            after = replace_column(after, side, batch.column(side).take(rows))
     return Transformed(after, rows, refused, done.dropped)
 
 
-def _apply_links(
-    transforms: Chain, batch: pa.RecordBatch, schemas: Mapping[str, Schemas], topic: str, wallclock_ms: int
-) -> Transformed:
-    """Apply the links to the column of headers if all are constant, else to each record."""
-    constants = [link.step.constant for link in transforms.links if link.step.constant is not None]
-    if len(constants) < len(transforms.links):
-        return _Run(transforms, schemas, topic, wallclock_ms).run(batch)
-    rows = np.arange(batch.num_rows)
-    if headers := [header for constant in constants for header in constant(wallclock_ms)]:
-        column = batch.column("headers")
-        added = _make_entries(headers, column.type).take(pa.array(np.tile(np.arange(len(headers)), len(rows))))
-        batch = _replace_column(batch, "headers", _merge_headers(column, np.repeat(rows, len(headers)), added))
-    return Transformed(batch, pa.array(rows, pa.int64()), {}, 0)
-
-
-@dataclass
-class _Kept:
-    """Columns of the remaining records, without their decoded values: thousands of those would cost time."""
-
-    rows: list[int] = field(default_factory=list)
-    keys: list[bytes | None] = field(default_factory=list)
-    values: list[bytes | None] = field(default_factory=list)
-    topics: list[str] = field(default_factory=list)
-    headers: list[list[Header]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A chain that is applied record by record to one batch."""
-
-    chain: Chain
-    schemas: Mapping[str, Schemas]
-    topic: str
-    wallclock_ms: int
-
-    def run(self, batch: pa.RecordBatch) -> Transformed:
-        kept, refused = _Kept(), dict[int, str]()
-        opened = dict.fromkeys(self.chain.wrapped, "json")
-        key_converter, value_converter = opened.get("key", self.chain.key), opened.get("value", self.chain.value)
-        reads, writes = self.chain.reads, self.chain.writes
-        key_read, value_read = "key" in reads, "value" in reads
-        key_written, value_written = "key" in writes, "value" in writes
-        steps = [(link.step.apply, link.label) for link in self.chain.links]
-        record = Record(self.topic, self.wallclock_ms)
-        key_marks, value_marks = (self._list_marks(side, batch.num_rows) for side in ("key", "value"))
-        for row, raw_key, raw_value in self._iterate_rows(batch, record):
-            label = ""
-            try:
-                if key_read:
-                    label = "the key"
-                    record.key = decode(raw_key, key_converter, key_marks[row])
-                if value_read:
-                    label = "the value"
-                    record.value = decode(raw_value, value_converter, value_marks[row])
-                key, value = record.key, record.value
-                for apply, label in steps:  # noqa: B007 - an error is the last one's
-                    if apply(record):
-                        break
-                else:
-                    new_key = _finish(record.key, key, raw_key, key_converter) if key_written else None
-                    if value_written:
-                        kept.values.append(_finish(record.value, value, raw_value, value_converter))
-                    if key_written:
-                        kept.keys.append(new_key)
-                    kept.topics.append(record.topic)
-                    kept.headers.append(record.headers)
-                    kept.rows.append(row)
-            except Refusal as refusal:
-                refused[row] = f"{label}: {refusal}"
-            except RecursionError:
-                refused[row] = f"{label}: nested too deeply"
-            except (ArithmeticError, ValueError) as error:
-                refused[row] = f"{label}: {strip_values(str(error))}"
-        rows = pa.array(kept.rows, pa.int64())
-        remaining = batch if len(rows) == batch.num_rows else batch.take(rows)
-        dropped = batch.num_rows - len(rows) - len(refused)
-        return Transformed(self._replace_columns(remaining, kept), rows, refused, dropped)
-
-    def _iterate_rows(self, batch: pa.RecordBatch, record: Record) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-        """Yield row number, key and value as Kafka has them. Before each, sets the other parts of `record`."""
-        reads = self.chain.reads
-        touched = reads | self.chain.writes
-        sides = (batch.column(side).to_pylist() if side in touched else repeat(None) for side in ("key", "value"))
-        tombstones = batch.column("value").is_null().to_pylist() if "tombstone" in reads else repeat(False)
-        existing = read_headers(batch.column("headers")) if "headers" in reads else None
-        places = (batch.column(name).to_pylist() for name in ("partition", "offset"))
-        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
-        columns = zip(times, *places, *sides, tombstones, strict=False)
-        for row, (microseconds, partition, offset, key, value, tombstone) in enumerate(columns):
-            record.topic, record.partition, record.offset = self.topic, partition, offset
-            record.timestamp = None if microseconds is None or microseconds == _NO_TIMESTAMP else microseconds // 1000
-            record.key, record.value = NOT_READ, None if tombstone else NOT_READ
-            record.headers = [] if existing is None else existing[row]
-            yield row, key, value
-
-    def _list_marks(self, side: str, count: int) -> list[MarkInstants | None]:
-        """Return how the dates and times of each row are marked, None if its schema has none."""
-        schemas = self.schemas.get(side)
-        if schemas is None:
-            return [None] * count
-        marks = [*(make_marker(schema.type) for schema in schemas.distinct), None]  # rows without a schema have code -1
-        return [marks[code] for code in schemas.codes.tolist()]
-
-    def _replace_columns(self, batch: pa.RecordBatch, kept: _Kept) -> pa.RecordBatch:
-        writes = self.chain.writes
-        for side, values in (("key", kept.keys), ("value", kept.values)):
-            if side in writes:
-                batch = _replace_column(batch, side, pa.array(values, batch.schema.field(side).type))
-        if "headers" in writes:
-            column = batch.column("headers")
-            before = pa.nulls(batch.num_rows, column.type) if "headers" in self.chain.reads else column
-            batch = _replace_column(batch, "headers", append_headers(before, kept.headers))
-        if "topic" in writes:
-            batch = batch.append_column("topic", pa.array(kept.topics, pa.string()))
-        return batch
-
-
-def _finish(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes | None:
-    """Return a key or value after the chain as JSON: the same bytes if no step changed it."""
-    if after is before and converter == "json":
-        return raw
-    return encode(decode(raw, converter) if after is NOT_READ else after)
-
-
-def _replace_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    return batch.set_column(batch.schema.get_field_index(name), name, column)
-
-
-def read_headers(headers: pa.ListArray) -> list[list[Header]]:
-    """Return the headers of every record; an empty list if it has none."""
-    entries = headers.flatten()
-    pairs = list(zip(entries.field(0).to_pylist(), entries.field(1).to_pylist(), strict=True))
-    ends = list(accumulate(length or 0 for length in pc.list_value_length(headers).to_pylist()))
-    return [pairs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-
-def append_headers(headers: pa.ListArray, added: Sequence[Sequence[Header]]) -> pa.ListArray:
-    """Return the column with each record's added headers at its end; null if a record has no headers."""
-    rows = np.array([row for row, more in enumerate(added) for _ in more], np.int64)
-    return _merge_headers(headers, rows, _make_entries(list(chain.from_iterable(added)), headers.type))
-
-
-def _merge_headers(headers: pa.ListArray, rows: npt.NDArray[np.int64], added: pa.StructArray) -> pa.ListArray:
-    """Append the entries of `added` to the headers of their `rows`."""
-    of_row = np.concatenate([pc.list_parent_indices(headers).to_numpy().astype(np.int64), rows])
-    # A stable sort by row keeps the record's own headers first, and the order within.
-    order = np.argsort(of_row, kind="stable")
-    counts = np.bincount(of_row, minlength=len(headers))
-    entries = pa.concat_arrays([headers.flatten(), added]).take(pa.array(order))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, entries, type=headers.type, mask=pa.array(counts == 0))
-
-
-def _make_entries(headers: Sequence[Header], type: pa.DataType) -> pa.StructArray:
-    key, value = type.value_type
-    columns = [pa.array([name for name, _ in headers], key.type), pa.array([text for _, text in headers], value.type)]
-    return pa.StructArray.from_arrays(columns, fields=[key, value])
+def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Column], dict[int, str]]:
+    """Read the keys and values that steps look at, and that are not JSON, text or bytes in Kafka."""
+    columns, refused = dict[str, Column](), dict[int, str]()
+    keeps = transforms.keeps_schemas
+    for side, converter in transforms.wrapped.items():
+        # As lines, JSON with a JSON Schema keeps what its schema does not name: it has none.
+        tabular = keeps and (transforms.tabular or converter != "json_schema")
+        request = ReadRequest(tabular, texts=not keeps, spliced=keeps, registry=transforms.registry)
+        column, wrong = CONVERTERS[converter].read(batch.column(side), request)
+        refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
+        columns[side] = column
+    return columns, refused

@@ -15,9 +15,9 @@ import numpy as np
 
 from s3lake.text.quantities import format_double
 from s3lake.transform.options import OptionError, OptionReader
-from s3lake.transform.record import Side, Step, change_object, change_side
+from s3lake.transform.record import Side, Step, change_object, change_side, later
 from s3lake.transform.times import TYPED, format_time
-from s3lake.transform.values import DAY_MS, Instant, Refusal, Time, describe
+from s3lake.transform.values import DAY_MS, Float32, Instant, Refusal, Time, describe, format_float32
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -46,17 +46,25 @@ def cast(options: OptionReader, side: Side) -> Step:
         else:
             whole = type_name.lower()
     if whole:
-        return change_side(side, lambda value: _cast(value, whole, f"the {side}"))
+        return change_side(
+            side,
+            lambda value: cast_value(value, whole, f"the {side}"),
+            typed=later("casts", "cast_whole", side, whole),
+        )
     return change_object(
-        side, lambda value: value | {name: _cast(value.get(name), to, f"field {name!r}") for name, to in fields.items()}
+        side,
+        lambda value: value | {name: cast_value(value.get(name), to, f"field {name!r}") for name, to in fields.items()},
+        typed=later("casts", "cast_fields", side, fields),
     )
 
 
-def _cast(value: Any, type_name: str, what: str) -> Any:
+def cast_value(value: Any, type_name: str, what: str) -> Any:
     """Return a value as another type; null stays null."""
     if value is None:
         return None
-    if not isinstance(value, (bool, int, Decimal, str)) and not (isinstance(value, bytes) and type_name == "string"):
+    if not isinstance(value, (bool, int, float, Decimal, str)) and not (
+        isinstance(value, bytes) and type_name == "string"
+    ):
         raise Refusal(f"{what} is {describe(value, what)}, which cannot be cast to {type_name}")
     try:
         return _CASTS[type_name](value)
@@ -81,6 +89,8 @@ def _to_integer(bits: int) -> Callable[[Any], int]:
 def _to_double(value: Any) -> float:
     if isinstance(value, str) and not _FLOAT.fullmatch(value):
         raise ValueError
+    if isinstance(value, float):
+        return float(value)
     number = float(value.strip().rstrip("dDfF") if isinstance(value, str) else value)
     if number in (float("inf"), float("-inf")):
         raise ValueError
@@ -105,7 +115,9 @@ def _to_string(value: Any) -> str:
             return "true" if value else "false"
         case bytes():
             return base64.b64encode(value).decode()
-        case Decimal():
+        case Float32():
+            return format_double(float(format_float32(value)))
+        case Decimal() | float():
             return format_double(_to_double(value))
     return str(value)
 

@@ -30,18 +30,23 @@ class Chain:
         transforms: as `sink.Transform.model_dump()` has them.
         key, value: converters of keys and values as Kafka has them.
         registry: schemas of keys and values with a schema's id before them.
+        keeps_schemas: whether keys and values that come with a schema have one after the chain too; else they are JSON.
+        tabular: whether values become rows of a table. As lines, JSON with a JSON Schema is JSON without a schema.
     """
 
     transforms: tuple[Mapping[str, Any], ...]
     key: str
     value: str
     registry: Connection | None = None
+    keeps_schemas: bool = True
+    tabular: bool = True
 
     @cached_property
     def _built(self) -> tuple[list[Link], list[str]]:
         """Return the steps that can change something in this sink's values, and the notices."""
         links, notices = list[Link](), list[str]()
         is_json = CONVERTERS[self.value].gives == "json"
+        described = {side for side in ("key", "value") if self.has_schema(side)}
         for position, transform in enumerate(self.transforms):
             step, remarks = build_step(transform["type"], transform["options"], position=position)
             short = shorten(transform["type"])
@@ -53,7 +58,12 @@ class Chain:
             if step.json_only and not is_json:
                 notices.append(f"{label}: it changes JSON only, and converter.value is {self.value}")
                 continue
+            if step.schema_only and not described & step.reads:
+                notices.append(f"{label}: it changes schemas only, and this sink's {min(step.reads)}s have none")
+                continue
             is_json |= "value" in step.writes
+            if step.typed is not None:
+                described = described - step.writes | (step.writes if described & step.reads else frozenset())
             links.append(Link(step, label))
         return links, notices
 
@@ -99,12 +109,19 @@ class Chain:
     @property
     def value_converter(self) -> str:
         """The converter of values after the chain."""
-        return "json" if self.gives_json("value") else self.value
+        return self._converter_after("value", self.value)
 
     @property
     def key_converter(self) -> str:
         """The converter of keys after the chain."""
-        return "json" if self.gives_json("key") else self.key
+        return self._converter_after("key", self.key)
+
+    def has_schema(self, side: str) -> bool:
+        """Return whether keys or values come with a schema, which transforms change as well."""
+        return self.keeps_schemas and CONVERTERS[self.key if side == "key" else self.value].wrapped
+
+    def _converter_after(self, side: str, converter: str) -> str:
+        return "json" if self.gives_json(side) and not self.has_schema(side) else converter
 
     def gives_json(self, side: str) -> bool:
         """Return whether keys or values are JSON after the chain: if a step may change them, or reads framed ones."""

@@ -23,25 +23,39 @@ from s3lake.transform.record import (
     change_object,
     change_side,
     get_field,
+    later,
     parse_path,
     require_object,
 )
-from s3lake.transform.values import Date, Instant, Refusal, Time, Timestamp, describe, to_header
+from s3lake.transform.values import (
+    Date,
+    Float32,
+    Instant,
+    MicroTime,
+    MicroTimestamp,
+    NanoTimestamp,
+    Refusal,
+    Time,
+    Timestamp,
+    describe,
+    to_header,
+)
 
-NO_DEFAULTS = "values have no schema after they are unwrapped, so they have no defaults"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _TOPIC_BYTES = 249
 _EMPTY: dict[type, Any] = {
-    **{bool: False, int: 0, Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
-    **{instant: instant(0) for instant in (Date, Time, Timestamp)},
+    **{bool: False, int: 0, float: 0.0, Float32: Float32(0), Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
+    **{instant: instant(0) for instant in (Date, Time, Timestamp, MicroTime, MicroTimestamp, NanoTimestamp)},
 }
 
 
 def insert_field(options: OptionReader, side: Side) -> Step:
     """Insert topic, partition, offset, timestamp or a constant as fields."""
     sources = ("topic", "partition", "offset", "timestamp", "static")
+    written = {source: options.text(f"{source}.field", "") for source in sources}
     # A "!" or "?" at the end (required, optional) makes a difference to schemas only.
-    names = {source: re.sub("[!?]$", "", options.text(f"{source}.field", "")) for source in sources}
+    names = {source: re.sub("[!?]$", "", name) for source, name in written.items()}
+    required = frozenset(source for source, name in written.items() if name.endswith("!"))
     static = options.text("static.value", "")
     static_name = names.pop("static")
     inserted = [(source, name) for source, name in names.items() if name]
@@ -62,7 +76,9 @@ def insert_field(options: OptionReader, side: Side) -> Step:
             value[static_name] = static
         setattr(record, side, value)
 
-    return Step(apply, frozenset({side}), frozenset({side}))
+    fields = dict(inserted) | ({"static": static_name} if static_name else {})
+    typed = later("fields", "insert_field", side, fields, required, static)
+    return Step(apply, frozenset({side}), frozenset({side}), typed=typed)
 
 
 def replace_field(options: OptionReader, side: Side) -> Step:
@@ -88,7 +104,8 @@ def replace_field(options: OptionReader, side: Side) -> Step:
         ]
         return _require_distinct(kept)
 
-    return change_object(side, replace)
+    typed = later("fields", "replace_field", side, exclude, include, renames)
+    return change_object(side, replace, typed=typed)
 
 
 def _read_names(options: OptionReader, name: str, old_name: str) -> tuple[str, ...]:
@@ -114,11 +131,19 @@ def mask_field(options: OptionReader, side: Side) -> Step:
     fields = options.names("fields", example="phone,address")
     replacement = options.text("replacement", example="***") if "replacement" in options else None
     return change_object(
-        side, lambda value: value | {name: _mask(name, value.get(name), replacement) for name in fields}, nulls=True
+        side,
+        lambda value: value | {name: mask_value(name, value.get(name), replacement) for name in fields},
+        nulls=True,
+        typed=later("fields", "mask_field", side, fields, replacement),
     )
 
 
-def _mask(name: str, value: Any, replacement: str | None) -> Any:
+def mask_value(name: str, value: Any, replacement: str | None) -> Any:
+    """Return the value in place of another one.
+
+    Raises:
+        Refusal: there is none of its kind.
+    """
     if value is None:
         return None
     described = f"field {name!r} is {describe(value, 'secret')}"
@@ -128,12 +153,12 @@ def _mask(name: str, value: Any, replacement: str | None) -> Any:
         raise Refusal(f"{described}, which cannot be masked")
     if isinstance(value, str):
         return replacement
-    if not isinstance(value, (int, Decimal)) or isinstance(value, (bool, Instant)):
+    if not isinstance(value, (int, float, Decimal)) or isinstance(value, (bool, Instant)):
         raise Refusal(f"{described}, which takes no replacement: only numbers and texts do")
     try:
         number = Decimal(replacement)
         # An integer gets the number without its fraction, in 64 bits, as in Connect.
-        if number.is_finite() and (isinstance(value, Decimal) or -(2**63) <= number < 2**63):
+        if number.is_finite() and (isinstance(value, (float, Decimal)) or -(2**63) <= number < 2**63):
             return type(value)(number)
     except ArithmeticError:
         pass
@@ -148,20 +173,24 @@ def value_to_key(options: OptionReader) -> Step:
         value = require_object(record.value, "value")
         record.key = {name: value.get(name) for name in fields}
 
-    return Step(apply, reads=frozenset({"value"}), writes=frozenset({"key"}))
+    typed = later("fields", "value_to_key", fields)
+    return Step(apply, reads=frozenset({"value"}), writes=frozenset({"key"}), typed=typed)
 
 
 def extract_field(options: OptionReader, side: Side) -> Step:
     """Take one field instead of the whole; null if it is missing."""
     nested = options.choice("field.syntax.version", ("V1", "V2"), "V1") == "V2"
     path = options.parse("field", lambda text: parse_path(text, nested=nested), example="id")
-    return change_object(side, lambda value: get_field(value, path))
+    typed = later("fields", "extract_field", side, path)
+    return change_object(side, lambda value: get_field(value, path), typed=typed)
 
 
 def hoist_field(options: OptionReader, side: Side) -> Step:
     """Make an object with one field that has the whole, of any kind, also null."""
     field = options.text("field", example="line")
-    return change_side(side, lambda value: {field: value}, nulls=True)
+    return change_side(
+        side, lambda value: {field: value}, nulls=True, typed=later("fields", "hoist_field", side, field)
+    )
 
 
 def flatten(options: OptionReader, side: Side) -> Step:
@@ -175,7 +204,8 @@ def flatten(options: OptionReader, side: Side) -> Step:
             leaves += list_leaves(inner, path) if isinstance(inner, dict) else [(path, inner)]
         return leaves
 
-    return change_object(side, lambda value: _require_distinct(list_leaves(value, "")))
+    typed = later("fields", "flatten", side, delimiter)
+    return change_object(side, lambda value: _require_distinct(list_leaves(value, "")), typed=typed)
 
 
 def header_from(options: OptionReader, side: Side) -> Step:
@@ -193,15 +223,18 @@ def header_from(options: OptionReader, side: Side) -> Step:
         if move:
             setattr(record, side, {name: inner for name, inner in value.items() if name not in fields})
 
-    return Step(apply, frozenset({side}), frozenset({"headers", side} if move else {"headers"}))
+    typed = later("fields", "header_from", side, fields, headers, move)
+    return Step(apply, frozenset({side}), frozenset({"headers", side} if move else {"headers"}), typed=typed)
 
 
-def set_schema_metadata(options: OptionReader) -> Step:
-    """Do nothing: values have no schema after they are unwrapped."""
-    options.ignore(
-        "schema.name", "schema.version", reason="files get their schema from the data, or from the sink's columns"
-    )
-    return Step(lambda _: None)
+def set_schema_metadata(options: OptionReader, side: Side) -> Step:
+    """Set name and version of a schema; a key or value without one stays as it is."""
+    name = options.text("schema.name", "")
+    version = options.parse("schema.version", int, "0") if "schema.version" in options else None
+    if not name and version is None:
+        raise OptionError("nothing is set; give schema.name or schema.version", "schema.name")
+    typed = later("fields", "set_schema_metadata", side, name, version)
+    return Step(lambda _: None, frozenset({side}), frozenset({side}), typed=typed, schema_only=True)
 
 
 def insert_header(options: OptionReader) -> Step:

@@ -15,7 +15,17 @@ from uuid import UUID
 
 from s3lake.text.expressions import compile_pattern
 from s3lake.transform.options import OptionError, OptionReader
-from s3lake.transform.record import MISSING, Record, Step, find_field, remove_field, resolve_key, set_field
+from s3lake.transform.record import (
+    MISSING,
+    Record,
+    Step,
+    Typed,
+    find_field,
+    later,
+    remove_field,
+    resolve_key,
+    set_field,
+)
 from s3lake.transform.values import NULL, decode, encode
 
 _EXAMPLE = "{key: service, value: {static: api}}"
@@ -60,7 +70,7 @@ _COMPUTED: dict[str, Compute] = {
 }
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     """A field that is set.
 
     Attributes:
@@ -92,7 +102,7 @@ def add_fields(options: OptionReader) -> Step:
                 value[field.key] = field.value(record)
         return value
 
-    return _change_objects(options, add)
+    return _change_objects(options, add, later("iggy", "set_fields", fields))
 
 
 def update_fields(options: OptionReader) -> Step:
@@ -107,7 +117,7 @@ def update_fields(options: OptionReader) -> Step:
                 value = set_field(value, path, field.value(record))
         return value
 
-    return _change_objects(options, update)
+    return _change_objects(options, update, later("iggy", "set_fields", fields))
 
 
 def delete_fields(options: OptionReader) -> Step:
@@ -123,7 +133,7 @@ def delete_fields(options: OptionReader) -> Step:
                 kept = remove_field(kept, path)
         return value if kept == value else kept
 
-    return _change_objects(options, delete)
+    return _change_objects(options, delete, later("iggy", "delete_fields", fields))
 
 
 def unwrap_envelope(options: OptionReader) -> Step:
@@ -134,7 +144,7 @@ def unwrap_envelope(options: OptionReader) -> Step:
         inner = find_field(value, resolve_key(value, envelope))
         return value if inner is MISSING else NULL if inner is None else inner
 
-    return _change_objects(options, unwrap)
+    return _change_objects(options, unwrap, later("iggy", "unwrap_envelope", envelope))
 
 
 def filter_fields(options: OptionReader) -> Step:
@@ -159,7 +169,7 @@ def filter_fields(options: OptionReader) -> Step:
                 kept[name] = _keep_only(inner, below)
         return value if kept == value else kept
 
-    return _change_objects(options, select)
+    return _change_objects(options, select, later("iggy", "filter_fields", keep, patterns, include))
 
 
 def _keep_only(value: dict[str, Any], paths: list[tuple[str, ...]]) -> dict[str, Any]:
@@ -172,7 +182,7 @@ def _keep_only(value: dict[str, Any], paths: list[tuple[str, ...]]) -> dict[str,
     return kept
 
 
-def _change_objects(options: OptionReader, change: Callable[[dict[str, Any], Record], Any]) -> Step:
+def _change_objects(options: OptionReader, change: Callable[[dict[str, Any], Record], Any], typed: Typed) -> Step:
     """Return the step that replaces values that are objects, unless the transform is switched off."""
 
     def apply(record: Record) -> None:
@@ -183,10 +193,12 @@ def _change_objects(options: OptionReader, change: Callable[[dict[str, Any], Rec
         """Leave the record as it is."""
 
     value = frozenset({"value"})
-    return Step(apply if options.flag("enabled") else leave, value, value, json_only=True)
+    if not options.flag("enabled"):
+        return Step(leave)
+    return Step(apply, value, value, json_only=True, typed=typed)
 
 
-def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[_Field]:
+def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[Field]:
     setting = options.raw("fields") or ()
     if not isinstance(setting, (list, tuple)):
         raise OptionError(f"fields: {setting!r} is not a list; write [{_EXAMPLE}]", "fields")
@@ -196,7 +208,7 @@ def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[_Field]:
     ]
 
 
-def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> _Field:
+def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> Field:
     if not isinstance(entry, Mapping):
         raise OptionError(f"{where}: {entry!r} is not allowed; write {_EXAMPLE}", "fields")
     _require_known(entry, allowed, where, "fields")
@@ -216,7 +228,7 @@ def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> _
         constant = decode(encode(value.get("static")), "json")  # as if it came in a value
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{where}: static {value['static']!r} is not a JSON value", "fields") from None
-    return _Field(key, place, _COMPUTED.get(computed or ""), constant, condition)
+    return Field(key, place, _COMPUTED.get(computed or ""), constant, condition)
 
 
 def _require_known(entry: Mapping[str, Any], allowed: Sequence[str], where: str, option: str) -> None:

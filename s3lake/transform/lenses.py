@@ -36,7 +36,7 @@ def convert_timestamp(options: OptionReader) -> Step:
     header = options.text("header.name", example="ts")
     locale = options.text("locale", "en")
     precision = options.choice("unix.precision", PRECISIONS, PRECISIONS[0])
-    part, read_time = _read_field(options, locale, options.text("timezone", "UTC"), precision)
+    part, field, read_time = _read_field(options, locale, options.text("timezone", "UTC"), precision)
     target = options.choice("target.type", TARGETS)
     zone = _read_zone(options, "target.timezone")
     pattern = TYPED.get(target)
@@ -57,7 +57,7 @@ def convert_timestamp(options: OptionReader) -> Step:
         text = str(to_unix(start, precision)) if pattern is None else format_time(pattern, start, zone)
         return [(header, text.encode())]
 
-    return add_headers(list_headers, frozenset({part}) - {"timestamp"})
+    return add_headers(list_headers, frozenset({part}) - {"timestamp"}, field)
 
 
 def insert_wallclock(options: OptionReader, *, rolling: bool) -> Step:
@@ -122,7 +122,7 @@ def insert_time_headers(
             lambda record: list_parts(record.wallclock_ms if record.timestamp is None else record.timestamp)
         )
     precision = options.choice("unix.precision", PRECISIONS, PRECISIONS[0])
-    part, read_time = _read_field(options, locale, zone, precision)
+    part, field, read_time = _read_field(options, locale, zone, precision)
 
     def list_headers(record: Record) -> list[Header]:
         epoch_ms = read_time(record)
@@ -130,7 +130,7 @@ def insert_time_headers(
             raise Refusal("the timestamp is null or missing")
         return list_parts(record.wallclock_ms if epoch_ms is None else epoch_ms)
 
-    return add_headers(list_headers, frozenset({part}) - {"timestamp"})
+    return add_headers(list_headers, frozenset({part}) - {"timestamp"}, field)
 
 
 def rename_header(options: OptionReader) -> Step:
@@ -173,8 +173,12 @@ def _read_pattern(options: OptionReader, name: str, default: str, locale: str) -
     return options.parse(name, parse, default)
 
 
-def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -> tuple[str, ReadTime]:
-    """Read `field` and `format.from.pattern`. Return the part of a record that has the time, and how it is read."""
+def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -> tuple[str, str | None, ReadTime]:
+    """Read `field` and `format.from.pattern`.
+
+    Returns:
+        The part of a record that has the time, the field of it that has it, and how it is read.
+    """
     text = options.text("field", "") or "_value"
     head, *rest = text.split(".")
     parts = {"_key": "key", "_value": "value", "_timestamp": "timestamp"}
@@ -213,7 +217,7 @@ def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -
             raise Refusal(f"{what} is {describe(value, what)}; to read texts, format.from.pattern is needed")
         raise Refusal(f"{what} is {describe(value, what)}, which matches none of format.from.pattern: {tried}")
 
-    return part, read_time
+    return part, path[0] if path else None, read_time
 
 
 def _to_number(value: Any) -> int | None:

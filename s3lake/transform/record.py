@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 from s3lake.transform.values import NOT_READ, Refusal, describe
+
+if TYPE_CHECKING:
+    from s3lake.transform.typed.group import Changed, Group
 
 Side = Literal["key", "value"]
 Header = tuple[str, bytes | None]
@@ -55,6 +59,10 @@ class Step:
         writes: the parts that it may change: key, value, headers, topic.
         constant: returns the headers that it adds to every record of a micro-batch of that time, if it does only this.
         json_only: True if it leaves all values that are not JSON as they are.
+        schema_only: True if it leaves all that has no schema as it is.
+        field: the one field that it reads of a key or value, if it writes neither and reads no other.
+        typed: does the same to records whose key or value, whichever it reads, has a schema. None if it writes neither.
+        predicate: selects the records that it is applied to; with `negate` all others.
     """
 
     apply: Callable[[Record], bool | None]
@@ -62,9 +70,27 @@ class Step:
     writes: frozenset[str] = frozenset()
     constant: Callable[[int], list[Header]] | None = None
     json_only: bool = False
+    schema_only: bool = False
+    field: str | None = None
+    typed: Callable[[Group], Changed] | None = None
+    predicate: Step | None = None
+    negate: bool = False
 
 
-def change_side(side: Side, change: Callable[[Any], Any], *, nulls: bool = False) -> Step:
+def later(module: str, function: str, *first: Any, **named: Any) -> Callable[..., Any]:
+    """Return what calls a function of `transform.typed`, which is imported then: it brings Arrow along."""
+
+    def call(*rest: Any) -> Any:
+        return partial(getattr(import_module(f"s3lake.transform.typed.{module}"), function), *first, **named)(*rest)
+
+    return call
+
+
+Typed = Callable[..., Any]
+"""What `later` returns: a function of `transform.typed` with its first arguments."""
+
+
+def change_side(side: Side, change: Callable[[Any], Any], *, nulls: bool = False, typed: Typed | None = None) -> Step:
     """Return the step that replaces a key or value by what `change` returns; null is left alone unless `nulls`."""
 
     def apply(record: Record) -> None:
@@ -72,12 +98,14 @@ def change_side(side: Side, change: Callable[[Any], Any], *, nulls: bool = False
         if old is not None or nulls:
             setattr(record, side, change(old))
 
-    return Step(apply, frozenset({side}), frozenset({side}))
+    return Step(apply, frozenset({side}), frozenset({side}), typed=typed)
 
 
-def change_object(side: Side, change: Callable[[dict[str, Any]], Any], *, nulls: bool = False) -> Step:
+def change_object(
+    side: Side, change: Callable[[dict[str, Any]], Any], *, nulls: bool = False, typed: Typed | None = None
+) -> Step:
     """Return the step that replaces an object by what `change` returns; it refuses other values."""
-    return change_side(side, lambda old: change(require_object(old, side)), nulls=nulls)
+    return change_side(side, lambda old: change(require_object(old, side)), nulls=nulls, typed=typed)
 
 
 def change_headers(change: Callable[[list[Header]], list[Header]]) -> Step:
@@ -89,13 +117,15 @@ def change_headers(change: Callable[[list[Header]], list[Header]]) -> Step:
     return Step(apply, frozenset({"headers"}), frozenset({"headers"}))
 
 
-def add_headers(list_headers: Callable[[Record], list[Header]], reads: frozenset[str] = frozenset()) -> Step:
-    """Return the step that adds headers."""
+def add_headers(
+    list_headers: Callable[[Record], list[Header]], reads: frozenset[str] = frozenset(), field: str | None = None
+) -> Step:
+    """Return the step that adds headers, of one field of a key or value if it says which."""
 
     def apply(record: Record) -> None:
         record.headers.extend(list_headers(record))
 
-    return Step(apply, reads, frozenset({"headers"}))
+    return Step(apply, reads, frozenset({"headers"}), field=field)
 
 
 def add_constant(constant: Callable[[int], list[Header]]) -> Step:
@@ -114,7 +144,9 @@ def apply_if(step: Step, predicate: Step, negate: bool) -> Step:
     def apply(record: Record) -> bool | None:
         return step.apply(record) if predicate.apply(record) is not negate else None
 
-    return Step(apply, step.reads | predicate.reads, step.writes, json_only=step.json_only)
+    return replace(
+        step, apply=apply, reads=step.reads | predicate.reads, constant=None, predicate=predicate, negate=negate
+    )
 
 
 def require_object(value: Any, side: str) -> dict[str, Any]:

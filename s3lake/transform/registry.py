@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import did_you_mean, parse_bool
 from s3lake.transform import casts, connect, iggy, lenses, times
 from s3lake.transform.options import OptionReader
-from s3lake.transform.record import Step
+from s3lake.transform.record import Step, later
 
 _CONNECT = "org.apache.kafka.connect.transforms."
 _LENSES = "io.lenses.connect.smt.header."
@@ -24,6 +25,7 @@ _OF_A_SIDE: dict[str, Factory] = {
     "InsertField": connect.insert_field,
     "MaskField": connect.mask_field,
     "ReplaceField": connect.replace_field,
+    "SetSchemaMetadata": connect.set_schema_metadata,
     "TimestampConverter": times.convert_timestamp,
 }
 _OF_A_RECORD: dict[str, Factory] = {
@@ -31,8 +33,6 @@ _OF_A_RECORD: dict[str, Factory] = {
     "Filter": connect.drop_record,
     "InsertHeader": connect.insert_header,
     "RegexRouter": connect.regex_router,
-    "SetSchemaMetadata$Key": connect.set_schema_metadata,
-    "SetSchemaMetadata$Value": connect.set_schema_metadata,
     "TimestampRouter": connect.timestamp_router,
     "ValueToKey": connect.value_to_key,
 }
@@ -92,9 +92,18 @@ def build_step(
     options = OptionReader(settings, position)
     step = factories[name](options)
     if factories is TRANSFORMS and name.startswith(_CONNECT):
-        options.ignore("replace.null.with.default", reason=connect.NO_DEFAULTS)
+        step = _read_null_default(step, options)
     options.finish()
     return step, options.notices
+
+
+def _read_null_default(step: Step, options: OptionReader) -> Step:
+    """Read whether null becomes the default of its schema first (KIP-1040); here it stays null unless that is asked."""
+    fills = options.parse("replace.null.with.default", parse_bool, "false")
+    if not fills or step.typed is None:
+        return step
+    side = "key" if "key" in step.reads else "value"
+    return replace(step, typed=later("fields", "fill_defaults", side, step.typed))
 
 
 def shorten(type_name: str) -> str:

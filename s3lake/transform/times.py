@@ -7,7 +7,7 @@ from typing import Any
 from s3lake.text.dates.java import DatePattern
 from s3lake.text.masking import quote
 from s3lake.transform.options import OptionError, OptionReader
-from s3lake.transform.record import Side, Step, change_object, change_side
+from s3lake.transform.record import Side, Step, change_object, change_side, later
 from s3lake.transform.values import DAY_MS, Date, Instant, Refusal, Time, Timestamp, describe
 
 TYPED = {
@@ -76,9 +76,12 @@ def convert_timestamp(options: OptionReader, side: Side) -> Step:
                 return Time(epoch_ms % DAY_MS)
         return Timestamp(epoch_ms)
 
+    typed = later("times", "convert_timestamp", side, field, target, convert)
     if not field:
-        return change_side(side, lambda value: convert(value, f"the {side}"))
-    return change_object(side, lambda value: {**value, field: convert(value.get(field), f"field {field!r}")})
+        return change_side(side, lambda value: convert(value, f"the {side}"), typed=typed)
+    return change_object(
+        side, lambda value: {**value, field: convert(value.get(field), f"field {field!r}")}, typed=typed
+    )
 
 
 def _read_timestamp(value: Any, what: str, pattern: DatePattern | None, precision: str) -> int:

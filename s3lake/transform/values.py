@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -58,6 +60,43 @@ class Date(Instant):
 
     __slots__ = ()
     unit_ms = DAY_MS
+
+
+class FineInstant(Instant):
+    """A point in time that is finer than a millisecond."""
+
+    __slots__ = ()
+    per_ms: ClassVar[int] = 1000
+
+    @property
+    def epoch_ms(self) -> int:
+        """Milliseconds since 1970, the one that it is in."""
+        return self // self.per_ms
+
+
+class MicroTime(FineInstant):
+    """Microseconds of a day, which is the first of 1970."""
+
+    __slots__ = ()
+
+
+class MicroTimestamp(FineInstant):
+    """Microseconds since 1970."""
+
+    __slots__ = ()
+
+
+class NanoTimestamp(FineInstant):
+    """Nanoseconds since 1970."""
+
+    __slots__ = ()
+    per_ms = 1_000_000
+
+
+class Float32(float):
+    """A number of 32 bits, whose text has fewer digits than a double's."""
+
+    __slots__ = ()
 
 
 _INSTANTS: dict[Type, type[Instant]] = {
@@ -144,7 +183,30 @@ def to_header(value: Any) -> bytes | None:
             return value.encode()
         case Decimal() if -30 < value.adjusted() < 30:
             return format(value, "f").encode()
-    return _encode_json(value)
+    return _encode_json(to_plain(value))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value with bytes in base64 and floats in the fewest digits, as Connect's JSON converter prints them."""
+    match value:
+        case dict():
+            return {name: to_plain(inner) for name, inner in value.items()}
+        case list():
+            return [to_plain(inner) for inner in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        case Float32():
+            return float(format_float32(value))
+    return value
+
+
+def format_float32(value: float) -> str:
+    """Return a number of 32 bits in the fewest digits that read back."""
+    import numpy as np
+
+    return str(np.float32(value))
 
 
 def describe(value: Any, field: str = "") -> str:

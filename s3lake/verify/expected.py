@@ -85,7 +85,9 @@ class ExpectedRecords:
             clocks = sorted(
                 (end, ms) for number, end, ms in commit_range.manifest.clocks if number == commit_range.partition
             )
-            self._transforms = Transforms(sink, topic, clocks or [(0, 0)])
+            shape = self._shape
+            as_bytes, tabular = shape.format == "bytes", shape.in_columns
+            self._transforms = Transforms(sink, topic, clocks or [(0, 0)], as_bytes=as_bytes, tabular=tabular)
 
     def _require_readable(self, records: Records) -> None:
         """Only count the records from now on if one has unreadable headers, or a schema that the registry lacks."""

@@ -27,6 +27,8 @@ from s3lake.verify.log import Records
 from s3lake.verify.values import (
     UNDECODABLE,
     Decode,
+    Decoded,
+    PlainJson,
     digest_bytes,
     digest_row,
     parse_json,
@@ -165,9 +167,16 @@ class Rows:
             return value if value is None or cast is None else cast(value)
 
         decode = build_decoder(converter, registry, plain)
-        if converter in ("json", "json_schema", STRING, BYTES):
-            return decode
-        return lambda data: exclude_fields(to_column_form(decode(data)), paths)
+        is_plain = converter in ("json", "json_schema", STRING, BYTES)
+
+        def read(data: Any) -> Any:
+            if type(data) is Decoded:
+                return exclude_fields(to_column_form(data.value), paths)
+            if type(data) is PlainJson:
+                return plain(parse_json(data))
+            return decode(data) if is_plain else exclude_fields(to_column_form(decode(data)), paths)
+
+        return read
 
     def _to_cells(self, name: str, type: pa.DataType, cells: list[Any]) -> list[Any]:
         """Return the cells of a file's column as rows of records have them."""
@@ -210,6 +219,18 @@ class Rows:
 
     def _build_text_part(self, name: str, registry: Connection | None) -> Decode:
         """Return what makes a key or a value what the text of its row holds."""
+        decode = self._build_text_decoder(name, registry)
+
+        def read(data: Any) -> Any:
+            if type(data) is Decoded:
+                return to_json_form(data.value)
+            if type(data) is PlainJson:
+                return to_json_form(parse_json(data))
+            return decode(data)
+
+        return read
+
+    def _build_text_decoder(self, name: str, registry: Connection | None) -> Decode:
         shape, converter = self._shape, self._shape.converter(name)
         in_json = shape.format.startswith("json")
         if in_json and converter == "json":

@@ -6,10 +6,10 @@ No other module of verify imports this one before a commit was transformed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,8 +17,10 @@ from s3lake.source.records import SCHEMA
 from s3lake.transform.batch import apply_chain
 from s3lake.transform.chain import Chain
 from s3lake.verify.log import Records, to_records
+from s3lake.verify.values import Decoded, Float32, Map, PlainJson, Uuid
 
 if TYPE_CHECKING:
+    from s3lake.convert.column import Column
     from s3lake.sink import Sink
 
 
@@ -29,11 +31,20 @@ class Transforms:
         needs: the parts of records, next to their values, that transforms look at or change.
     """
 
-    def __init__(self, sink: Sink, topic: str, clocks: Sequence[tuple[int, int]]) -> None:
-        """`clocks` are the times of micro-batches: `(end, epoch milliseconds)`, in order, for offsets below `end`."""
-        registry = sink.converter.registry
-        connection = registry.connection if registry else None
-        self._chain = Chain(sink.transforms_as_data, sink.converter.key, sink.converter.value, connection)
+    def __init__(
+        self, sink: Sink, topic: str, clocks: Sequence[tuple[int, int]], *, as_bytes: bool, tabular: bool
+    ) -> None:
+        """Prepare the chain.
+
+        Args:
+            clocks: the times of micro-batches: `(end, epoch milliseconds)`, in order, for offsets below `end`.
+            as_bytes: whether files hold values as bytes: of values with a schema, their JSON.
+            tabular: whether they hold columns.
+        """
+        self._as_bytes = as_bytes
+        converter = sink.converter
+        connection = converter.registry.connection if converter.registry else None
+        self._chain = Chain(sink.transforms_as_data, converter.key, converter.value, connection, tabular=tabular)
         self._topic, self._clocks = topic, clocks
         self.needs = self._chain.needs
 
@@ -43,15 +54,58 @@ class Transforms:
         Those that a transform filters out, or refuses, are left out.
         """
         ends = [end for end, _ in self._clocks]
-        batches: list[pa.RecordBatch] = []
+        parts: list[Records] = []
         refused: dict[int, str] = {}
         numbered = [(min(bisect_right(ends, offset), len(ends) - 1), row) for row, offset in enumerate(records.offsets)]
         for clock, run in groupby(numbered, key=itemgetter(0)):
             own = records.select([row for _, row in run])
             done = apply_chain(self._chain, _to_batch(own), self._topic, self._clocks[clock][1])
             refused |= {own.offsets[row]: why for row, why in done.refused.items()}
-            batches.append(done.batch)
-        return to_records(records.partition, pa.concat_batches(batches)), refused
+            parts.append(self._decode(to_records(records.partition, done.batch), done.columns))
+        columns = zip(*(part[1:] for part in parts), strict=True)
+        return Records(records.partition, *(list(chain.from_iterable(column)) for column in columns)), refused
+
+    def _decode(self, records: Records, columns: Mapping[str, Column]) -> Records:
+        """Return records with the keys and values that have a schema decoded by it."""
+        values: Sequence[Any] = records.values
+        if (value := columns.get("value")) is not None:
+            values = value.finish(texts=True)[0].data.to_pylist() if self._as_bytes else _decode_column(value)
+        key = columns.get("key")
+        return records._replace(values=values, keys=records.keys if key is None else _decode_column(key))
+
+
+def _decode_column(column: Column) -> list[Any]:
+    """Return values decoded by their schemas, others as JSON, and None for null."""
+    texts = column.data.to_pylist()
+    if column.schemas is None:
+        return [None if text is None else PlainJson(text) for text in texts]
+    by_schema = [list(map(_read_cell, array)) for array in column.schemas.arrays]
+    decoded: list[Any] = []
+    for text, code, at in zip(texts, column.schemas.codes.tolist(), column.schemas.at.tolist(), strict=True):
+        if code < 0:
+            decoded.append(None if text is None else PlainJson(text))
+        else:
+            cell = by_schema[code][at]
+            decoded.append(None if cell is None else Decoded(cell))
+    return decoded
+
+
+def _read_cell(cell: pa.Scalar) -> Any:
+    """Return a cell of a column as `verify.values` has decoded values."""
+    if not cell.is_valid:
+        return None
+    of, type = pa.types, cell.type
+    if of.is_struct(type):
+        return {name: _read_cell(inner) for name, inner in cell.items()}
+    if of.is_map(type):
+        return Map({entry["key"].as_py(): _read_cell(entry["value"]) for entry in cell.values})
+    if of.is_list(type):
+        return list(map(_read_cell, cell.values))
+    if of.is_float32(type):
+        return Float32(cell.as_py())
+    if of.is_timestamp(type) or of.is_time(type) or of.is_date(type):
+        return cell.value  # the number: Python has no nanoseconds, and no year 10000
+    return Uuid(cell.as_py()) if isinstance(cell, pa.UuidScalar) else cell.as_py()
 
 
 def _to_batch(records: Records) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
@@ -48,6 +49,17 @@ class Map(dict):  # type: ignore[type-arg]
 
 class Pairs(list):  # type: ignore[type-arg]
     """The entries of a map whose keys are not strings: pairs in JSON, structs in columns."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A key or value that a sink's transforms left with a schema, decoded by it."""
+
+    value: Any
+
+
+class PlainJson(bytes):
+    """A key or value that they left without a schema, next to others that have one: JSON."""
 
 
 class Mismatch(ValueError):

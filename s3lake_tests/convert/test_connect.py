@@ -155,7 +155,7 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_schemas_that_differ_only_in_version_share_their_files(format: str) -> None:
     values = batch(*(message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)))
-    assert parts(conversion(format)(values, {})) == [(None, [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
+    assert parts(conversion(format)(values, {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
 
 
 def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from s3lake.schema.types import Struct
 from s3lake.sink.transforms import Predicate, Transform
 from s3lake.transform.batch import Transformed, apply_chain
 from s3lake.transform.chain import Chain
@@ -78,8 +79,8 @@ def after(message: Message, *transforms: Transform, key: str = "string", value: 
     assert done.rows.to_pylist() == [0]
     row = done.batch.to_pylist()[0]
     return After(
-        _decoded(row["value"], links.value_converter),
-        _decoded(row["key"], links.key_converter),
+        _decoded(done, "value", links.value_converter),
+        _decoded(done, "key", links.key_converter),
         [(one["key"], one["value"]) for one in row["headers"] or ()],
         row.get("topic", TOPIC),
     )
@@ -106,5 +107,78 @@ def refusal(message: Message, *transforms: Transform, key: str = "string", value
     return done.refused[0]
 
 
-def _decoded(data: bytes | None, converter: str) -> Any:
-    return json.loads(data) if data is not None and converter == "json" else data
+def texts_of(done: Transformed, side: str) -> list[bytes | None]:
+    """Keys or values as files of lines have them."""
+    if side not in done.columns:
+        return done.batch.column(side).to_pylist()
+    column, refused = done.columns[side].finish(texts=True)
+    assert refused == {}
+    return column.data.to_pylist()
+
+
+def _decoded(done: Transformed, side: str, converter: str) -> Any:
+    (data,) = texts_of(done, side)
+    return json.loads(data) if data is not None and (side in done.columns or converter == "json") else data
+
+
+# Records with a schema of Connect, of which a file's types show what became of it
+
+LOGICAL = "org.apache.kafka.connect.data."
+
+
+def field(name: str, type: str, logical: str | None = None, **more: Any) -> dict[str, Any]:
+    """A field of Connect's schema."""
+    return {"field": name, "type": type, **({"name": LOGICAL + logical, "version": 1} if logical else {}), **more}
+
+
+def struct(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A schema of Connect; with `field`, `optional` and `type` of its own it is a field."""
+    return {"type": "struct", "fields": list(fields), **more}
+
+
+@dataclass(frozen=True)
+class Described:
+    """Keys or values after their chain, all with one schema.
+
+    Attributes:
+        name, version: of the schema.
+        types: of the fields; one that is never null has a "!" behind its type.
+        rows: decoded as Arrow has them.
+    """
+
+    name: str | None
+    version: int | None
+    types: dict[str, str] | str
+    rows: list[Any]
+
+
+def described(
+    schema: dict[str, Any], payloads: Sequence[Any], *transforms: Transform, side: str = "value", key: str = "string"
+) -> Described:
+    """What values with a schema become; none of them is refused or dropped."""
+    done = run_described(schema, payloads, *transforms, key=key)
+    assert (done.refused, done.dropped) == ({}, 0)
+    schemas = done.columns[side].schemas
+    assert schemas is not None
+    (one,), (array,) = schemas.distinct, schemas.arrays
+    detail = one.detail
+    types: dict[str, str] | str = str(one.type)
+    if isinstance(one.type, Struct):
+        details = detail.inner if detail is not None else ()
+        pairs = zip(one.type.fields.items(), details, strict=True)
+        types = {name: f"{of}{'!' if each.required else ''}" for (name, of), each in pairs}
+    return Described(one.name, detail and detail.version, types, array.take(pa.array(schemas.at)).to_pylist())
+
+
+def run_described(
+    schema: dict[str, Any], payloads: Sequence[Any], *transforms: Transform, key: str = "string"
+) -> Transformed:
+    messages = [Message({"schema": schema, "payload": payload}, key=b"k") for payload in payloads]
+    return run(chain(*transforms, key=key, value="connect_json"), *messages)
+
+
+def refusal_described(schema: dict[str, Any], payload: Any, *transforms: Transform) -> str:
+    """Why a value with a schema is refused."""
+    done = run_described(schema, [payload], *transforms)
+    assert (done.rows.to_pylist(), done.dropped) == ([], 0)
+    return done.refused[0]

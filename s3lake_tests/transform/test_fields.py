@@ -304,7 +304,11 @@ def test_numbers_that_no_transform_changes_keep_their_digits() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "notice"),
     [
-        ("SetSchemaMetadata", {"schema.name": "com.acme.Order"}, "schema.name has no effect"),
+        (
+            "SetSchemaMetadata",
+            {"schema.name": "com.acme.Order"},
+            "it changes schemas only, and this sink's values have none",
+        ),
         ("ReplaceField", {"blacklist": "b"}, "blacklist is called exclude today"),
     ],
 )

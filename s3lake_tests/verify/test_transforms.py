@@ -1,5 +1,6 @@
 """Transforms are run again and compared; what cannot be run again is counted, and the report is clean."""
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ RECORDS: list[Record] = [
     (None, None, []),
     (b"k", b"no JSON", []),
 ]
+PAYLOAD: dict[str, Any] = {"id": 7, "price": 12.5, "ratio": 0.1, "blob": "AP8="}
 CHAINS: dict[str, list[dict[str, Any]]] = {
     "headers": [{"type": "InsertHeader", "options": {"header": "from", "value.literal": "here"}}],
     "a field": [{"type": "InsertField$Value", "options": {"offset.field": "o", "timestamp.field": "t"}}],
@@ -58,6 +60,62 @@ def transformed(chain: str, sink: dict[str, Any] = FORMATS["json"]) -> World:
 @pytest.mark.parametrize("chain", CHAINS)
 def test_transformed_records_are_compared_and_a_changed_one_is_found(chain: str, sink: dict[str, Any]) -> None:
     agree(transformed(chain, sink), RECORDS, 1)
+
+
+ORDER = {
+    "type": "struct",
+    "name": "Order",
+    "fields": [
+        {"field": "id", "type": "int32"},
+        {
+            "field": "price",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "parameters": {"scale": "2"},
+        },
+        {"field": "at", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp", "optional": True},
+        {"field": "ratio", "type": "float"},
+        {"field": "blob", "type": "bytes"},
+        {"field": "by", "type": "map", "keys": {"type": "string"}, "values": {"type": "double"}},
+        {"field": "to", "type": "struct", "fields": [{"field": "zip", "type": "string", "optional": True}]},
+        {"field": "days", "type": "array", "items": {"type": "int32", "name": "org.apache.kafka.connect.data.Date"}},
+    ],
+}
+TYPED_RECORDS: list[Record] = [
+    (b"k", json.dumps({"schema": ORDER, "payload": payload}).encode(), [("h", b"1")])
+    for payload in (
+        {**PAYLOAD, "at": 1_700_000_000_000, "by": {"a": 0.1, "b": 5}, "to": {"zip": None}, "days": [1, -1]},
+        {**PAYLOAD, "at": None, "by": {}, "to": {"zip": "1"}, "days": []},
+    )
+] + [(b"k", b'{"plain":{"x":1}}', []), (None, None, [])]
+TYPED_CHAINS: dict[str, list[dict[str, Any]]] = {
+    "inserted": [{"type": "InsertField$Value", "options": {"offset.field": "o", "timestamp.field": "t"}}],
+    "cast and flattened": [
+        {"type": "Cast$Value", "options": {"spec": "ratio:string,id:int64"}},
+        {"type": "HoistField$Value", "options": {"field": "in"}},
+    ],
+    "keyed": [{"type": "ReplaceField$Value", "options": {"exclude": "blob"}}],
+    "of Iggy": [{"type": "iggy.delete_fields", "options": {"fields": ["by", "days"]}}],
+    "looked at": [
+        {
+            "type": "io.lenses.connect.smt.header.TimestampConverter",
+            "options": {"header.name": "d", "field": "at", "target.type": "unix"},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro", "json", "csv", "text", "bytes"])
+@pytest.mark.parametrize("chain", TYPED_CHAINS)
+def test_records_with_a_schema_are_compared_with_their_types(chain: str, format: str) -> None:
+    world = World(
+        format={"type": format},
+        converter={"value": "connect_json"},
+        transforms=TYPED_CHAINS[chain],
+        errors={"tolerance": "all"},
+        flush={"count": 1 if format == "bytes" else 3},
+    )
+    agree(world, TYPED_RECORDS, 1)
 
 
 def test_records_of_a_merged_commit_are_transformed_with_the_time_of_each_micro_batch() -> None:

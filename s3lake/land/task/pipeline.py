@@ -137,7 +137,9 @@ class Work:
         ready = Prepared(batch, batch)
         if self.chain is not None:
             done = apply_chain(self.chain, batch, self.keys.topic, self.wallclock_ms)
-            ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.dropped)
+            ready = Prepared(
+                batch, done.batch, done.rows, {"transform": done.refused}, done.dropped, columns=done.columns
+            )
         return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -279,7 +281,7 @@ class _Task:
             self._shapes |= ready.unknown
             self._read_again()
         original = _take_rows(ready.original, ready.rows)  # row by row what `ready.batch` was made of
-        converted = self.work.conversion(ready.batch, self._columns, self._projector)
+        converted = self.work.conversion(ready.batch, self._columns, self._projector, ready.columns)
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns = converted.columns
             self._read_again()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import gate
+from s3lake.convert.column import Column
 from s3lake.convert.gate import Refusals
 from s3lake.transform.projection import Projection, project
 
@@ -25,6 +26,7 @@ class Prepared:
         refused: stage -> row of `original` -> reason.
         filtered: records that were left out on purpose.
         unknown: shapes of records (`Projection.shapes`) that are not known yet.
+        columns: keys or values with their schemas, as transforms left them.
     """
 
     original: pa.RecordBatch
@@ -33,6 +35,7 @@ class Prepared:
     refused: Mapping[str, Refusals] = field(default_factory=dict)
     filtered: int = 0
     unknown: frozenset[str] = frozenset()
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
 
 def project_batch(ready: Prepared, projection: Projection) -> Prepared:
