@@ -30,7 +30,8 @@ from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake.store.memory import MemoryStore
 
-ROWS: Sequence[tuple[str, Mapping[str, Any]]] = (
+INSERT = {"type": "InsertField$Value", "options": {"offset.field": "kafka_offset"}}
+ROWS: Sequence[tuple[Any, ...]] = (
     ("json", {"type": "json"}),
     ("json", {"type": "json", "codec": "gzip"}),
     ("json", {"type": "parquet", "codec": "snappy"}),
@@ -40,6 +41,7 @@ ROWS: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("avro", {"type": "parquet", "codec": "snappy"}),
     ("avro", {"type": "avro", "codec": "snappy"}),
     ("avro", {"type": "json"}),
+    ("avro", {"type": "parquet", "codec": "snappy"}, INSERT),
 )
 
 
@@ -64,16 +66,27 @@ def main() -> None:
             reading = least(options.rounds, lambda value=value: list(read(kafka.bootstrap_servers, value)))
             batches[value] = list(read(kafka.bootstrap_servers, value))
             told(options.records, {"read": value}, reading)
-        for value, form in ROWS:
+        for value, form, *transforms in ROWS:
             converter = (
                 {"value": "avro", "registry": {"url": address}}
                 if value == "avro"
                 else {"value": "string" if form["type"] == "text" else "json"}
             )
-            sink = Sink(name="s", topics=(value,), bucket="lake", start=hour, format=dict(form), converter=converter)
+            sink = Sink.model_validate(
+                {
+                    "name": "s",
+                    "topics": (value,),
+                    "bucket": "lake",
+                    "start": hour,
+                    "format": dict(form),
+                    "converter": converter,
+                    "transforms": transforms,
+                }
+            )
             work = settled(sink, value, batches[value][:1])
             staging = least(options.rounds, lambda work=work, value=value: outcomes(work, batches[value]))
-            told(options.records, {"value": value, **form}, staging)
+            chain = {"transforms": [one["type"] for one in transforms]} if transforms else {}
+            told(options.records, {"value": value, **form, **chain}, staging)
 
 
 def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
