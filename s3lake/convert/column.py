@@ -157,10 +157,15 @@ class Column:
         if schemas is None:
             lines, refused = check_json_lines(data)
             return replace(self, data=lines, is_checked=True), refused
-        described = pa.array(schemas.codes >= 0)
-        plain, refused = check_json_lines(pc.if_else(described, pa.scalar(None, pa.binary()), data))
-        typed = schemas.to_json() if texts else data
-        data = pc.if_else(pc.and_(described, data.is_valid()), typed, plain)
+        described = schemas.codes >= 0
+        refused: Refusals = {}
+        if not described.all():
+            mask = pa.array(described)
+            plain, refused = check_json_lines(pc.if_else(mask, pa.scalar(None, pa.binary()), data))
+            data = pc.if_else(mask, data, plain)
+        if texts:
+            is_typed = pc.and_(pa.array(described), data.is_valid())
+            data = pc.if_else(is_typed, schemas.to_json(), data)
         if not spliced:
             schemas = replace(schemas, distinct=tuple(replace(one, file=None) for one in schemas.distinct))
         return replace(self, data=data, schemas=schemas, is_checked=True), refused

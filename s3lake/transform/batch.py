@@ -5,6 +5,7 @@ Keys and values with a schema leave with one (`typed.run`), all others as they c
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from s3lake.convert.column import Column, Schemas
@@ -22,7 +23,8 @@ def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_
     plain = batch
     for side, column in columns.items():
         plain = replace_column(plain, side, column.data)
-    readable = pa.array([row for row in range(batch.num_rows) if row not in refused], pa.int64())
+    rows = np.arange(batch.num_rows)
+    readable = pa.array(rows[~np.isin(rows, list(refused))] if refused else rows)
     if transforms.keeps_schemas:
         from s3lake.transform.typed.run import TypedRun
 
@@ -33,11 +35,11 @@ def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_
     }
     done = apply_links(transforms, plain.take(readable), schemas, topic, wallclock_ms)
     refused = refused | {readable[row].as_py(): reason for row, reason in done.refused.items()}
-    rows, after = readable.take(done.rows), done.batch
+    left, after = readable.take(done.rows), done.batch
     for side in transforms.wrapped:
         if not transforms.gives_json(side):  # no step writes it
-            after = replace_column(after, side, batch.column(side).take(rows))
-    return Transformed(after, rows, refused, done.dropped)
+            after = replace_column(after, side, batch.column(side).take(left))
+    return Transformed(after, left, refused, done.dropped)
 
 
 def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Column], dict[int, str]]:

@@ -72,8 +72,9 @@ def _list_parts(group: Group, source: str, static: str) -> pa.Array:
     """Return what Kafka has of each record, or a constant."""
     match source:
         case "topic":
-            same = len(set(group.topics)) == 1
-            return values.repeat(group.topics[0], Primitive.STRING, len(group)) if same else pa.array(group.topics)
+            if group.topics is None:
+                return values.repeat(group.origin, Primitive.STRING, len(group))
+            return pa.array(group.topics, pa.string())
         case "static":
             return values.repeat(static, Primitive.STRING, len(group))
         case "timestamp":
@@ -242,6 +243,7 @@ def header_from(side: Side, fields: Sequence[str], headers: Sequence[str], move:
         refused = dict.fromkeys(nulls, f"the {side} is null, a struct is needed")
     columns = [list(map(to_header, values.to_values(members[name].array, members[name].type))) for name in fields]
     rows = zip(*columns, strict=True)
+    assert group.headers is not None, "the step says that it adds headers"
     added = [[*own, *zip(headers, row, strict=True)] for own, row in zip(group.headers, rows, strict=True)]
     group = replace(group, headers=added)
     if move:

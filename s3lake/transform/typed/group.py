@@ -54,19 +54,19 @@ class Group:
         kafka: what Kafka has of them: `partition`, `offset`, `timestamp`.
         origin: the name of their topic.
         wallclock_ms: the time of the micro-batch.
-        topics: as routers named them.
-        headers: their headers, or the added ones where no transform reads headers.
-        key, value: with a schema; or decoded, one by one.
+        topics: as routers named them; None if the chain has no router.
+        headers: their headers, or the added ones if no transform reads headers; None if none adds any either.
+        key, value: with a schema; or decoded, one by one; None if no transform reads or changes them.
     """
 
     rows: npt.NDArray[np.int64]
     kafka: pa.RecordBatch
     origin: str
     wallclock_ms: int
-    topics: list[str]
-    headers: list[list[Header]]
-    key: Typed | list[Any]
-    value: Typed | list[Any]
+    topics: list[str] | None
+    headers: list[list[Header]] | None
+    key: Typed | list[Any] | None
+    value: Typed | list[Any] | None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,16 +77,18 @@ class Group:
             return self
         listed = places.tolist()
 
-        def pick(side: Typed | list[Any]) -> Typed | list[Any]:
-            return side.take(places) if isinstance(side, Typed) else [side[place] for place in listed]
+        def pick(values: Any) -> Any:
+            if isinstance(values, Typed):
+                return values.take(places)
+            return None if values is None else [values[place] for place in listed]
 
         return Group(
             self.rows[places],
             self.kafka.take(pa.array(places)),
             self.origin,
             self.wallclock_ms,
-            [self.topics[place] for place in listed],
-            [self.headers[place] for place in listed],
+            pick(self.topics),
+            pick(self.headers),
             pick(self.key),
             pick(self.value),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,13 +103,18 @@ class TypedRun:
     def _run_group(self, rows: Numbers, refused: dict[int, str]) -> list[_Piece]:
         """Apply all steps to rows with the same schemas."""
         kafka = self.batch if len(rows) == self.batch.num_rows else self.batch.take(pa.array(rows))
-        headers = read_headers(kafka.column("headers")) if "headers" in self.chain.reads else [[] for _ in rows]
-        topics = [self.topic] * len(rows)
+        reads, writes = self.chain.reads, self.chain.writes
+        headers = read_headers(kafka.column("headers")) if "headers" in reads else None
+        if headers is None and "headers" in writes:
+            headers = [[] for _ in rows]
+        topics = [self.topic] * len(rows) if "topic" in writes else None
         opened: dict[Side, dict[int, _Opened]] = {}
-        sides: dict[Side, Typed | list[Any]] = {}
+        sides: dict[Side, Typed | list[Any] | None] = dict.fromkeys(_SIDES)
         lost = dict[int, str]()
         for side in _SIDES:
             typed = self._open_typed(side, rows)
+            if typed is None and side not in reads | writes and not (side == "value" and "tombstone" in reads):
+                continue
             if typed is None:
                 opened[side] = self._open_plain(side, rows, lost)
                 sides[side] = [opened[side][row].decoded for row in rows.tolist()]
@@ -175,8 +181,13 @@ class TypedRun:
         record = Record(self.topic, self.wallclock_ms)
         stamps = group.kafka.column("timestamp").cast(pa.int64()).to_pylist()
         places = (group.kafka.column(name).to_pylist() for name in ("partition", "offset"))
-        sides = (_mark_nulls(side) if isinstance(side, Typed) else side for side in (group.key, group.value))
-        columns = zip(stamps, *places, *sides, group.topics, group.headers, strict=True)
+        sides = (
+            _mark_nulls(side) if isinstance(side, Typed) else repeat(NOT_READ) if side is None else side
+            for side in (group.key, group.value)
+        )
+        topics = repeat(self.topic) if group.topics is None else group.topics
+        headers_of = repeat([]) if group.headers is None else group.headers
+        columns = zip(stamps, *places, *sides, topics, headers_of, strict=False)
         for microseconds, record.partition, record.offset, record.key, record.value, topic, headers in columns:
             record.timestamp = to_milliseconds(microseconds)
             record.topic, record.headers = topic, list(headers)
@@ -206,7 +217,12 @@ class TypedRun:
             headers.append(record.headers)
             for side, of_side in after.items():
                 of_side.append(getattr(record, side))
-        left = replace(group.take(np.array(kept, np.int64)), topics=topics, headers=headers)
+        left = group.take(np.array(kept, np.int64))
+        left = replace(
+            left,
+            topics=None if left.topics is None else topics,
+            headers=None if left.headers is None else headers,
+        )
         for side, of_side in after.items():
             left = replace(left, key=of_side) if side == "key" else replace(left, value=of_side)
         return left
@@ -233,8 +249,8 @@ class TypedRun:
         if "headers" in writes:
             column = batch.column("headers")
             base = pa.nulls(len(group), column.type) if "headers" in self.chain.reads else column
-            batch = replace_column(batch, "headers", append_headers(base, group.headers))
-        if "topic" in writes:
+            batch = replace_column(batch, "headers", append_headers(base, group.headers or []))
+        if group.topics is not None:
             batch = batch.append_column("topic", pa.array(group.topics, pa.string()))
         return _Piece(group.rows, batch, typed)
 
