@@ -67,11 +67,12 @@ class Transforms:
 
     def _decode(self, records: Records, columns: Mapping[str, Column]) -> Records:
         """Return records with the keys and values that have a schema decoded by it."""
-        values: Sequence[Any] = records.values
-        if (value := columns.get("value")) is not None:
-            values = value.finish(texts=True)[0].data.to_pylist() if self._as_bytes else _decode_column(value)
-        key = columns.get("key")
-        return records._replace(values=values, keys=records.keys if key is None else _decode_column(key))
+        sides: dict[str, Sequence[Any]] = {"value": records.values, "key": records.keys}
+        for side, column in columns.items():
+            # Files of lines have JSON, and files of bytes any value, as the chain left it.
+            as_text = (not self._chain.tabular and column.converter == "json") or (side == "value" and self._as_bytes)
+            sides[side] = column.finish(texts=True)[0].data.to_pylist() if as_text else _decode_column(column)
+        return records._replace(values=sides["value"], keys=sides["key"])
 
 
 def _decode_column(column: Column) -> list[Any]:

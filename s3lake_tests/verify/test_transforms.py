@@ -94,7 +94,15 @@ TYPED_CHAINS: dict[str, list[dict[str, Any]]] = {
         {"type": "Cast$Value", "options": {"spec": "ratio:string,id:int64"}},
         {"type": "HoistField$Value", "options": {"field": "in"}},
     ],
-    "keyed": [{"type": "ReplaceField$Value", "options": {"exclude": "blob"}}],
+    "keyed": [
+        {
+            "type": "ValueToKey",
+            "options": {"fields": "id,price,at"},
+            "predicate": {"type": "RecordIsTombstone"},
+            "negate": True,
+        },
+        {"type": "ReplaceField$Value", "options": {"exclude": "blob"}},
+    ],
     "of Iggy": [{"type": "iggy.delete_fields", "options": {"fields": ["by", "days"]}}],
     "looked at": [
         {
@@ -116,6 +124,22 @@ def test_records_with_a_schema_are_compared_with_their_types(chain: str, format:
         flush={"count": 1 if format == "bytes" else 3},
     )
     agree(world, TYPED_RECORDS, 1)
+
+
+@pytest.mark.parametrize("key", ["string", "json"])
+@pytest.mark.parametrize("format", ["parquet", "avro", "json"])
+@pytest.mark.parametrize("chain", ["inserted", "keyed"])
+def test_keys_and_values_of_envelopes_are_compared_with_their_types(chain: str, format: str, key: str) -> None:
+    world = World(
+        format={"type": format},
+        converter={"key": key, "value": "connect_json"},
+        transforms=TYPED_CHAINS[chain],
+        envelope={"fields": ["key", "value", "metadata"]},
+        errors={"tolerance": "all"},
+        flush={"count": 3},
+    )
+    records = [(b'{"k":1}' if key == "json" else b"k", value, headers) for _, value, headers in TYPED_RECORDS[:2]]
+    agree(world, [*records, (b'{"k":2}', None, [])], 1)
 
 
 def test_records_of_a_merged_commit_are_transformed_with_the_time_of_each_micro_batch() -> None:
