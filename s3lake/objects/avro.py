@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
@@ -161,13 +162,22 @@ def _to_arrow(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
             type = pa.list_(_to_arrow(schema["items"], named))
         case "map":
             type = pa.map_(pa.string(), _to_arrow(schema["values"], named))
-        case "bytes" | "fixed" if schema.get("logicalType") == "decimal":
+        case "bytes" | "fixed" if _is_decimal(schema):
             type = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
         case name:
             type = _ARROW.get(f"{name} {schema.get('logicalType')}", _ARROW[name])
     if "name" in schema:
         named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = type
     return type
+
+
+def _is_decimal(schema: dict[str, Any]) -> bool:
+    """Return whether a schema is a decimal: an invalid one, which a connector's file may have, is its bytes."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if schema.get("logicalType") != "decimal" or not type(precision) is type(scale) is int:
+        return False
+    fits = schema["type"] != "fixed" or precision <= int(math.log10(2) * (8 * schema["size"] - 1))
+    return fits and 0 <= scale <= precision > 0
 
 
 def mark_logical_types(schema: Any) -> Any:
@@ -179,4 +189,6 @@ def mark_logical_types(schema: Any) -> Any:
     plain = {name: mark_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")}
     of, logical = schema.get("type"), schema.get("logicalType")
     mark = "s3lake.entries" if of == "map" else _MARKS.get(f"{of} {logical}")
+    if logical == "decimal" and not _is_decimal(schema):
+        mark = None
     return {**plain, "logicalType": mark} if mark else plain

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
 
+from s3lake.schema.avro_defaults import read_default
+from s3lake.schema.avro_logical import is_valid, strip_invalid
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
@@ -88,13 +91,11 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
     Raises:
         SchemaError: it is not valid, or has no columns.
     """
-    from fastavro import parse_schema
-
     named: dict[str, Any] = {}
     try:
         for reference in references.values():
-            parse_schema(_load(reference), named_schemas=named, _ignore_default_error=True)
-        schema = parse_schema(_load(text), named_schemas=named, _ignore_default_error=True)
+            _parse(reference, named)
+        schema = _parse(text, named)
         node = _Reader(named, exact).read(schema, "the schema", 0)
     except SchemaError:
         raise
@@ -107,9 +108,16 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
     return name, node
 
 
-def _load(text: str) -> Any:
-    """Return a registered schema; some registries give a primitive's name without quotes."""
-    return text.strip() if text.strip() in {*_PRIMITIVES, "null"} else json.loads(text)
+def _parse(text: str, named: dict[str, Any]) -> Any:
+    """Parse a registered schema, whose named types are added; some registries give a primitive without quotes."""
+    from fastavro import parse_schema
+
+    schema = text.strip() if text.strip() in {*_PRIMITIVES, "null"} else json.loads(text, parse_constant=_refuse)
+    return parse_schema(strip_invalid(schema), named, _write_hint=False, _force=True, _ignore_default_error=True)
+
+
+def _refuse(constant: str) -> None:
+    raise SchemaError(f"{constant} is no JSON")
 
 
 @dataclass
@@ -174,8 +182,9 @@ class _Reader:
             if member in nodes:
                 raise SchemaError(f"{path}: a field is called {member!r}; a name that no other has is expected")
             nodes[member] = self.read(described["type"], f"{path}.{member}", level + 1)
-            if "default" in described and _is_default_of(described["default"], nodes[member].plain):
-                defaults[member] = {"default": described["default"]}
+            if "default" in described:
+                with suppress(ValueError):
+                    defaults[member] = {"default": read_default(described["default"], described["type"], self.named)}
         self.inside.pop()
         present = {member: node for member, node in nodes.items() if node.type != UNKNOWN}
         if not present:
@@ -216,19 +225,17 @@ class _Reader:
         return Node(type, plain, detail=Detail(required=is_required, inner=inner_details))
 
     def _read_logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
-        """Read a logical type. Return None if it is not one by Avro's rules, which say that it is ignored then."""
-        physical, logical = schema["type"], schema.get("logicalType")
+        """Read a logical type. Return None if it has no column of its own."""
+        physical, logical = schema["type"], schema["logicalType"] if is_valid(schema) else None
         if logical is None and self.exact:
             logical = _DEBEZIUM.get((physical, str(schema.get("connect.name"))))
-        if not isinstance(logical, str):
+        if logical is None:
             return None
         written = written | {"logicalType": logical}
-        if logical == "decimal" and physical in ("bytes", "fixed"):
+        if logical == "decimal":
             return _make_decimal(schema, plain, written, path)
-        if logical == "uuid" and physical == "string":
-            return Node(Primitive.UUID, plain, written)
-        if logical == "uuid" and schema.get("size") == 16:
-            return Node(Primitive.UUID, plain)  # in files a text: many readers know no other
+        if logical == "uuid":  # of a fixed it is a text in files: many readers know no other
+            return Node(Primitive.UUID, plain, written if physical == "string" else None)
         time = (_EXACT_TIMES if self.exact else _TIMES).get((physical, logical))
         is_local = logical.startswith("local-")  # its column shows it as if it were in UTC
         return Node(time, plain, None if is_local else written) if time else None
@@ -258,27 +265,13 @@ def _make_map(values: Node) -> Node:
     return Node(Map(values.type), plain, written, Detail(required=True, inner=(values.detail,)))
 
 
-def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
-        return None
+def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node:
+    precision, scale = schema["precision"], schema.get("scale", 0)
     if scale > MOST_DIGITS:
         raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use bytes")
     # A decimal of more digits than 128 bits hold may still have values that fit.
     fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
     return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits)
-
-
-def _is_default_of(default: Any, plain: Any) -> bool:
-    """Return whether a default is of its field's type: with another one readers would refuse the files."""
-    from fastavro import parse_schema
-    from fastavro.schema import SchemaParseException
-
-    try:
-        parse_schema({"type": "record", "name": "R", "fields": [{"name": "a", "type": plain, "default": default}]}, {})
-    except SchemaParseException:
-        return False
-    return True
 
 
 def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -17,6 +18,7 @@ from s3lake.verify.values import EXACT, Decode, Float32, Map, Uuid
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
+_UUID_BYTES = 16
 _MARKS = {"float": "s3lake.float", "map": "s3lake.map"}
 
 
@@ -42,7 +44,8 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
     named, types, names = dict[str, Any](), dict[str, Any](), dict[str, str]()
     for schema_text in (*references, text):
         loaded = schema_text.strip() if schema_text.strip() in _PRIMITIVES else json.loads(schema_text)
-        parsed = fastavro.parse_schema(loaded, named, _ignore_default_error=True)  # in which all names are whole
+        # In what fastavro parses all names are whole.
+        parsed = fastavro.parse_schema(_mark_logical(loaded), named, _force=True, _ignore_default_error=True)
         schema = fastavro.parse_schema(_rewrite(parsed, names), types)
 
     def read(data: bytes) -> Any:
@@ -56,6 +59,37 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
         return value
 
     return read
+
+
+def _mark_logical(schema: Any) -> Any:
+    """Return a schema in which decimals and UUIDs have our marks; all other logical types, invalid ones too, are gone.
+
+    Avro ignores an invalid logical type; fastavro refuses its schema.
+    """
+    if isinstance(schema, list):
+        return list(map(_mark_logical, schema))
+    if not isinstance(schema, dict):
+        return schema
+    marked = {key: part for key, part in schema.items() if key != "logicalType"}
+    for key in marked.keys() & {"items", "values", "type"}:
+        marked[key] = _mark_logical(marked[key])
+    if isinstance(marked.get("fields"), list):
+        marked["fields"] = list(map(_mark_logical, marked["fields"]))
+    match schema.get("type"), schema.get("logicalType"):
+        case (("bytes" | "fixed"), "decimal") if _is_decimal(schema):
+            marked["logicalType"] = "s3lake.decimal"
+        case "string", "uuid":
+            marked["logicalType"] = "s3lake.uuid"
+        case "fixed", "uuid" if schema.get("size") == _UUID_BYTES:
+            marked["logicalType"] = "s3lake.uuid"
+    return marked
+
+
+def _is_decimal(schema: dict[str, Any]) -> bool:
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if not (type(precision) is type(scale) is int and 0 <= scale <= precision and precision > 0):
+        return False
+    return bool(schema["type"] == "bytes" or precision <= math.floor((8 * schema["size"] - 1) * math.log10(2)))
 
 
 def _rewrite(schema: Any, names: dict[str, str]) -> Any:
@@ -83,11 +117,8 @@ def _rewrite(schema: Any, names: dict[str, str]) -> Any:
             return {**plain, "values": _rewrite(schema["values"], names), "logicalType": _MARKS["map"]}
         case "enum":
             return plain
-    logical, scale, precision = schema.get("logicalType"), schema.get("scale", 0), schema.get("precision", 0)
-    if logical == "decimal" and of in ("bytes", "fixed") and 0 <= scale <= precision > 0:
-        return {**plain, "logicalType": "s3lake.decimal"}
-    if logical == "uuid" and (of == "string" or (of == "fixed" and schema["size"] == 16)):
-        return {**plain, "logicalType": "s3lake.uuid"}
+    if "logicalType" in schema:
+        return {**plain, "logicalType": schema["logicalType"]}
     return plain if of == "fixed" else _rewrite(of, names)
 
 
