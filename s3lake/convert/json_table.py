@@ -48,7 +48,7 @@ NOTHING = "the object holds nothing, and no column is known yet"
 
 _FIRST = 100
 """Odd records that are looked at before the others are compared with the columns that these have shown."""
-_FLOAT = 3.4028234663852886e38
+_FLOAT = 3.4028235677973362e38  # the largest number that is rounded to a float, as Java's 3.4028235E38 is
 _DECODED: dict[Primitive, Any] = {
     Primitive.BOOL: bool,
     Primitive.INT32: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
