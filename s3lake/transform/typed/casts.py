@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import pyarrow.compute as pc
+
 from s3lake.schema import types
 from s3lake.schema.details import Detail
 from s3lake.schema.types import Primitive
@@ -22,10 +24,10 @@ from s3lake.transform.typed.group import (
     change_side,
     change_struct,
     close_fields,
+    is_required,
     open_fields,
     to_typed,
 )
-from s3lake.transform.values import Refusal
 
 _TARGETS = {
     "int8": Primitive.INT32,
@@ -47,7 +49,7 @@ def cast_fields(side: Side, fields: Mapping[str, str], group: Group) -> Changed:
         for name, to in fields.items():
             if name in members:
                 members[name] = _cast(members[name], to, f"field {name!r}", refused)
-        return close_fields(members, typed)
+        return close_fields(members, typed, required=is_required(typed))
 
     return change_struct(side, cast, group)
 
@@ -63,14 +65,16 @@ def cast_whole(side: Side, to: str, group: Group) -> Changed:
 
 
 def _cast(member: Member, to: str, what: str, refused: Refusals) -> Member:
-    if not isinstance(member.type, Primitive | types.Decimal):
-        raise Refusal(f"{what} is {member.type} by its schema, which cannot be cast to {to}")
     target = _TARGETS[to]
+    if not isinstance(member.type, Primitive | types.Decimal):
+        places = pc.indices_nonzero(member.array.is_valid()).to_pylist()
+        refused |= dict.fromkeys(places, f"{what} is {member.type} by its schema, which cannot be cast to {to}")
+        return Member(target, Detail(required=member.detail.required), values.nulls(target, len(member.array)))
     detail = Detail(required=member.detail.required, default=_cast_default(member, to, what))
     if member.type == target and to not in ("int8", "int16"):
         return member._replace(detail=detail)
     before = values.to_values(member.array, member.type)
-    array = values.compute_array(before, target, lambda value: _cast_value(value, to, what), refused)
+    array = values.compute_array(before, target, lambda value: _cast_value(value, to, what), refused, what)
     return Member(target, detail, array)
 
 

@@ -32,6 +32,7 @@ from s3lake.transform.typed.group import (
     change_struct,
     close_fields,
     drop_refused,
+    is_required,
     open_fields,
     open_struct,
     require_struct,
@@ -62,7 +63,9 @@ def insert_field(
             array = _list_parts(group, source, static)
             if source in required and array.null_count:
                 refused |= dict.fromkeys(pc.indices_nonzero(array.is_null()).to_pylist(), f"it has no {source}")
-            members[name] = Member(_INSERTED[source], Detail(required=source in required), array)
+            version = 1 if source == "timestamp" else None  # as Connect's logical types have it
+            detail = Detail(required=source in required, version=version)
+            members[name] = Member(_INSERTED[source], detail, array)
         return close_fields(members, typed)
 
     return change_struct(side, insert, group)
@@ -215,13 +218,11 @@ def flatten(side: Side, delimiter: str, group: Group) -> Changed:
                     details = member.detail if member.detail.inner else None
                     inner = open_struct(member.type, details, member.array)
                     add_leaves(inner, f"{path}{delimiter}", required=is_required)
-                elif isinstance(member.type, Map):
-                    raise Refusal(f"field {path!r} is a map, which Flatten leaves no place for: take it out first")
                 else:
                     detail = structs.replace(member.detail, required=is_required)
                     _add(flat, path, member._replace(detail=detail))
 
-        add_leaves(open_fields(typed), "", required=True)
+        add_leaves(open_fields(typed), "", required=is_required(typed))
         return close_fields(flat, typed)
 
     return change_struct(side, change, group)

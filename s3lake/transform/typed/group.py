@@ -17,7 +17,7 @@ from msgspec import structs
 
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
-from s3lake.schema.details import Detail
+from s3lake.schema.details import NAME_SPACE, Detail
 from s3lake.schema.types import Struct, Type, fields_of
 from s3lake.transform.record import Header, Side
 from s3lake.transform.values import Refusal
@@ -186,14 +186,26 @@ def close_struct(members: Mapping[str, Member], detail: Detail, nulls: pa.Boolea
     )
 
 
-def close_fields(members: Mapping[str, Member], typed: Typed) -> Typed:
-    """Make keys or values of fields, none of them null, with the name of their schema, as Connect copies its basics."""
-    basics = structs.replace(typed.schema.detail or Detail(), required=True, default=None)
-    struct = close_struct(members, basics, None, len(typed.array))
-    return to_typed(struct, typed.schema.name)
+def close_fields(members: Mapping[str, Member], typed: Typed, *, required: bool = True) -> Typed:
+    """Make keys or values of fields, with the name of their schema; a null stays null.
+
+    Args:
+        required: whether the schema says that they are never null, whatever it said before.
+    """
+    basics = structs.replace(typed.schema.detail or Detail(), required=required, default=None)
+    nulls = typed.array.is_null() if typed.array.null_count else None
+    struct = close_struct(members, basics, nulls, len(typed.array))
+    return Typed(Schema(typed.schema.name, struct.type, detail=struct.detail), struct.array)
 
 
-def to_typed(member: Member, name: str | None = None) -> Typed:
+def is_required(typed: Typed) -> bool:
+    """Return whether a schema says that keys or values are never null."""
+    return typed.schema.detail is not None and typed.schema.detail.required
+
+
+def to_typed(member: Member) -> Typed:
     """Make a key or value of a field."""
-    name = name or (member.detail.name if isinstance(member.type, Struct) else None)
+    name = member.detail.name if isinstance(member.type, Struct) else None
+    if name is not None and name.startswith(f"{NAME_SPACE}.ConnectDefault"):
+        name = None  # the schema gives the struct no name
     return Typed(Schema(name, member.type, detail=member.detail), member.array)

@@ -17,6 +17,7 @@ from s3lake.transform.typed.group import (
     Typed,
     change_side,
     close_fields,
+    is_required,
     open_fields,
     require_struct,
     to_typed,
@@ -45,14 +46,15 @@ def convert_timestamp(side: Side, field: str, target: str, convert: Callable[[An
         if field not in members:
             return typed
         members[field] = _convert(members[field], target, convert, f"field {field!r}", refused)
-        return close_fields(members, typed)
+        return close_fields(members, typed, required=is_required(typed))
 
-    return change_side(side, change, group)
+    return change_side(side, change, group, nulls=True)
 
 
 def _convert(member: Member, target: str, convert: Callable[[Any, str], Any], what: str, refused: Refusals) -> Member:
-    if member.type not in _SOURCES:
+    if member.type not in _SOURCES and member.array.null_count < len(member.array):
         raise Refusal(f"{what} is {member.type} by its schema: a timestamp is an integer, a text, a date or a time")
     before = values.to_values(member.array, member.type)
-    array = values.compute_array(before, _TARGETS[target], lambda value: convert(value, what), refused)
-    return Member(_TARGETS[target], Detail(required=member.detail.required), array)
+    array = values.compute_array(before, _TARGETS[target], lambda value: convert(value, what), refused, what)
+    version = None if target in ("string", "unix") else 1  # as Connect's logical types have it
+    return Member(_TARGETS[target], Detail(required=member.detail.required, version=version), array)

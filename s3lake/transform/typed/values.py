@@ -24,6 +24,7 @@ from s3lake.transform.values import (
     Refusal,
     Time,
     Timestamp,
+    describe,
 )
 
 INSTANTS: dict[Primitive, type[Instant]] = {
@@ -98,39 +99,39 @@ def to_array(values: Sequence[Any], type: Type) -> pa.Array:
 
 
 def compute_array(
-    values: Sequence[Any], type: Type, compute: Callable[[Any], Any], refused: Refusals, places: Sequence[int] = ()
+    values: Sequence[Any], type: Type, compute: Callable[[Any], Any], refused: Refusals, what: str
 ) -> pa.Array:
     """Return a column of what `compute` makes of each value, null of null. Adds to `refused`.
 
     Args:
-        places: of the values in their group; as they come if not given.
+        what: the values are, for messages.
     """
     computed: list[Any] = []
-    for at, value in enumerate(values):
+    for place, value in enumerate(values):
         result = None
         try:
             result = None if value is None else compute(value)
         except Refusal as refusal:
-            refused[places[at] if places else at] = str(refusal)
+            refused[place] = str(refusal)
         except (ArithmeticError, ValueError) as error:
-            refused[places[at] if places else at] = strip_values(str(error))
+            refused[place] = strip_values(str(error))
         computed.append(result)
     try:
         return to_array(computed, type)
     except arrays.Misfit:
-        fitting = [_fit(one, type) for one in computed]
-        for at, value in enumerate(computed):
-            if value is not None and fitting[at] is None:
-                refused[places[at] if places else at] = f"the result does not fit {type}"
-        return to_array(fitting, type)
+        for place, result in enumerate(computed):
+            if result is not None and not _fits(result, type):
+                refused[place] = f"{what} is {describe(values[place], what)}, which {type} cannot hold"
+                computed[place] = None
+        return to_array(computed, type)
 
 
-def _fit(value: Any, type: Type) -> Any:
+def _fits(value: Any, type: Type) -> bool:
     try:
         to_array([value], type)
     except arrays.Misfit:
-        return None
-    return value
+        return False
+    return True
 
 
 def repeat(value: Any, type: Type, count: int) -> pa.Array:

@@ -169,9 +169,10 @@ def test_flatten_names_fields_after_their_path_and_lets_them_be_null_where_a_str
     ]
 
 
-def test_flatten_refuses_maps_as_connect_does_with_a_schema() -> None:
-    schema = struct({"field": "m", "type": "map", "keys": {"type": "string"}, "values": {"type": "int32"}})
-    assert "field 'm' is a map" in refusal_described(schema, {"m": {}}, smt("Flatten$Value"))
+def test_flatten_leaves_maps_as_they_are() -> None:
+    by = {"field": "by", "type": "map", "keys": {"type": "string"}, "values": {"type": "int32"}}
+    done = described(struct(struct(by, field="a")), [{"a": {"by": {"x": 1}}}], smt("Flatten$Value"))
+    assert (done.types, done.rows) == ({"a.by": "map<string, int32>!"}, [{"a.by": [("x", 1)]}])
 
 
 def test_header_from_moves_fields_to_headers_and_keeps_the_types_of_the_others() -> None:
