@@ -5,7 +5,7 @@ one position for each record and move all of them on together. That is twenty ti
 knows of each record where it ends.
 
 A record with a mistake (a length beyond the record, an unknown branch, a value that its column cannot hold) is bad.
-Reading continues, at positions within the record, and what is read of it is dropped at the end. fastavro reads bad
+Reading continues, at positions within the record, and what is read of it is dropped at the end. `avro_datums` reads bad
 records again one by one, and has the words for what is wrong.
 """
 
@@ -22,82 +22,19 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate
 from s3lake.convert.arrays import DAY_S
+from s3lake.convert.avro_cursor import PADDING, Cursor
+from s3lake.convert.avro_datums import is_weightless
 from s3lake.convert.column import Numbers
 from s3lake.encode.buffers import data_of, offsets_of, slice_values
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 
-_WORD = 8
-_PADDING = 16  # a varint has ten bytes at most, wherever it begins
 _INT32 = 2**31
 _LAPS = 16
 _FEW = 16
+_NO_END = -1
 _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
-
-
-class Cursor:
-    """Positions in the bytes of some records: one for each, all moved on together.
-
-    Attributes:
-        data: of all records, with `_PADDING` behind.
-        words: the eight bytes that begin at each byte.
-        rows: the number of each record.
-        at: where each is read next; ascending.
-        end: where each ends. A record that ends too early is bad, and stays at its end.
-        bad: numbers of bad records, of this cursor and of those it came from.
-    """
-
-    def __init__(
-        self, data: npt.NDArray[np.uint8], rows: Numbers, at: Numbers, end: Numbers, bad: list[Numbers]
-    ) -> None:
-        self.data = data
-        self.words = np.ndarray((len(data) - _WORD,), "<u8", data, strides=(1,))
-        self.rows, self.at, self.end, self.bad = rows, at, end, bad
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def select(self, at: Any) -> Cursor:
-        """Return a cursor of some of the records, by mask or number."""
-        return Cursor(self.data, self.rows[at], self.at[at], self.end[at], self.bad)
-
-    def mark_bad(self, at: Any) -> None:
-        """Add records to the bad ones, by mask or number."""
-        rows = self.rows[at]
-        if len(rows):
-            self.bad.append(rows)
-
-    def advance(self, size: Any) -> Numbers:
-        """Pass so many bytes, or all that are left. Return where they begin."""
-        start = self.at
-        self.at = start + size
-        short = (self.at > self.end) | (self.at < start)
-        if short.any():
-            self.mark_bad(short)
-            self.at = np.where(short, self.end, self.at)
-        return start
-
-    def read_varint(self) -> Numbers:
-        """Read the next integer of each."""
-        first = self.data[self.at]
-        if first.max(initial=0) < 0x80:
-            self.advance(1)
-            return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64)
-        integers, size, more = (first & 0x7F).astype(np.uint64), np.ones(len(self), np.int64), first >= 0x80
-        for place in range(1, 10):
-            byte = self.data[self.at + place]
-            integers |= np.where(more, byte & 0x7F, 0).astype(np.uint64) << np.uint64(7 * place)
-            size += more
-            more &= byte >= (0x80 if place < 9 else 2)  # the tenth byte has the last of 64 bits
-            if not more.any():
-                break
-        # A last byte of zero says nothing: Java's readers refuse integers of 32 bits in more than five bytes.
-        self.mark_bad(more | ((size > 1) & (self.data[self.at + size - 1] == 0)))
-        self.advance(size)
-        half: Numbers = (integers >> np.uint64(1)).view(np.int64)
-        sign: Numbers = (integers & np.uint64(1)).view(np.int64)
-        return half ^ -sign
 
 
 Decode = Callable[[Cursor], pa.Array]
@@ -114,11 +51,11 @@ def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     """
     starts = offsets_of(raw).astype(np.int64)
     size = int(starts[-1] - starts[0])
-    data = np.zeros(size + _PADDING, np.uint8)
+    data = np.zeros(size + PADDING, np.uint8)
     if size:
         data[:size] = np.frombuffer(raw.buffers()[2], np.uint8, size, int(starts[0]))
     starts -= starts[0]
-    cursor = Cursor(data, rows, starts[rows] + skipped, starts[rows + 1], [])
+    cursor = Cursor(data, rows, starts[rows] + skipped, starts[rows + 1], [], np.zeros(len(raw), np.int64))
     decoded = decoder(cursor)
     cursor.mark_bad(cursor.at != cursor.end)  # something is left after it
     if not cursor.bad:
@@ -324,9 +261,10 @@ def _read_some(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> p
 
 def _array(plain: Any, type: Type) -> Decode:
     read, arrow = compile_schema(plain["items"], item_of(type)), arrow_type(type)
+    without_bytes = is_weightless(plain["items"])
 
     def decode(cursor: Cursor) -> pa.Array:
-        owners, (values,) = _items(cursor, [read])
+        owners, (values,) = _items(cursor, [read], without_bytes=without_bytes)
         return pa.ListArray.from_arrays(_offsets(cursor, owners), values, type=arrow)
 
     return decode
@@ -351,7 +289,7 @@ def _offsets(cursor: Cursor, owners: Numbers) -> pa.Int32Array:
     return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
 
 
-def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Array]]:
+def _items(cursor: Cursor, reads: Sequence[Decode], *, without_bytes: bool = False) -> tuple[Numbers, list[pa.Array]]:
     """Read what arrays or maps hold, record by record. Return which record holds each item, and the items.
 
     A lap reads one item of every record that has one left. A few records with many more items than the others are bad:
@@ -360,6 +298,7 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
     owners: list[Numbers] = []
     decoded: list[list[pa.Array]] = []
     active = np.arange(len(cursor))
+    block_end = np.full(len(cursor), _NO_END)
     lap = 0
     while len(active):
         blocks = cursor.select(active)
@@ -367,15 +306,26 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
         sized = left < 0
         if sized.any():
             some = blocks.select(sized)
-            some.read_varint()  # the block's size in bytes: for readers that skip it
+            size = some.read_varint()  # of the block in bytes: for readers that skip it
             blocks.at[sized] = some.at
+            some.mark_bad((size < 0) | (size > some.end - some.at))
+            block_end[active[sized]] = some.at + size
             left = np.abs(left)
-        bad = (left < 0) | (left > blocks.end - blocks.at)
+        bad = left < 0
+        if without_bytes:
+            bad |= blocks.weigh(np.where(bad, 0, left))
+        else:
+            bad |= left > blocks.end - blocks.at
         blocks.mark_bad(bad)
         left[bad] = 0
         cursor.at[active] = blocks.at
         rows, active = active[left > 0], active[left > 0]
         left = left[left > 0]
+        if without_bytes and len(rows):
+            rows = np.repeat(rows, left)
+            decoded.append([read(cursor.select(rows)) for read in reads])
+            owners.append(rows)
+            rows = rows[:0]
         while len(rows):
             some = cursor.select(rows)
             lap += 1
@@ -388,6 +338,9 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
             cursor.at[rows] = some.at
             left -= 1
             rows, left = rows[left > 0], left[left > 0]
+        other_end = active[(block_end[active] != _NO_END) & (block_end[active] != cursor.at[active])]
+        cursor.mark_bad(other_end)
+        block_end[:] = _NO_END
     if not decoded:
         nothing = cursor.select(slice(0))
         return active, [read(nothing) for read in reads]

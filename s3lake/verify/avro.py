@@ -13,13 +13,15 @@ from uuid import UUID
 
 import fastavro
 from fastavro.read import LOGICAL_READERS
+from fastavro.write import LOGICAL_WRITERS
 
+from s3lake.verify.avro_bytes import has_empty_items, require_datum
 from s3lake.verify.values import EXACT, Decode, Float32, Map, Uuid
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
 _UUID_BYTES = 16
-_MARKS = {"float": "s3lake.float", "map": "s3lake.map"}
+_MARKS = {"float": "s3lake.float", "map": "s3lake.map", "int": "s3lake.int"}
 
 
 def _read_decimal(data: bytes, schema: Any, _reader: Any = None) -> Decimal:
@@ -27,11 +29,26 @@ def _read_decimal(data: bytes, schema: Any, _reader: Any = None) -> Decimal:
     return unscaled.scaleb(-schema.get("scale", 0), EXACT)
 
 
+def _read_int(value: int, *_: Any) -> int:
+    if not -(2**31) <= value < 2**31:
+        raise ValueError("an integer has more than 32 bits")
+    return value
+
+
+def _write_decimal(value: Decimal, schema: Any) -> bytes:
+    unscaled = int(value.scaleb(schema.get("scale", 0), EXACT))
+    size = schema.get("size") or (unscaled.bit_length() + 8) // 8
+    return unscaled.to_bytes(size, "big", signed=True)
+
+
+LOGICAL_READERS["int-s3lake.int"] = _read_int
 LOGICAL_READERS["float-s3lake.float"] = lambda value, *_: Float32(value)
 LOGICAL_READERS["map-s3lake.map"] = lambda value, *_: Map(value)
 LOGICAL_READERS["bytes-s3lake.decimal"] = LOGICAL_READERS["fixed-s3lake.decimal"] = _read_decimal
 LOGICAL_READERS["string-s3lake.uuid"] = lambda value, *_: Uuid(value)
 LOGICAL_READERS["fixed-s3lake.uuid"] = lambda value, *_: Uuid(UUID(bytes=value))
+LOGICAL_WRITERS["bytes-s3lake.decimal"] = LOGICAL_WRITERS["fixed-s3lake.decimal"] = _write_decimal
+LOGICAL_WRITERS["fixed-s3lake.uuid"] = lambda value, _: UUID(value).bytes
 
 
 @lru_cache(4096)
@@ -48,17 +65,36 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
         parsed = fastavro.parse_schema(_mark_logical(loaded), named, _force=True, _ignore_default_error=True)
         schema = fastavro.parse_schema(_rewrite(parsed, names), types)
 
+    is_walked = has_empty_items(schema, types)
+
     def read(data: bytes) -> Any:
+        if is_walked:
+            require_datum(schema, types, data)  # before fastavro allocates whatever they say
         stream = io.BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, schema, None)
         except (EOFError, IndexError, KeyError) as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(f"it is no datum of its schema: {error!r}") from None
         if stream.tell() != len(data):
             raise ValueError(f"{len(data) - stream.tell()} bytes are left")
+        if not is_walked and not _is_rewritten(schema, value, data):
+            require_datum(schema, types, data)
         return value
 
     return read
+
+
+def _is_rewritten(schema: Any, value: Any, data: bytes) -> bool:
+    """Return whether fastavro writes the same bytes again, which is faster than to look at each.
+
+    It writes only what is right, except for integers beyond 32 bits, which its reader refuses here.
+    """
+    stream = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(stream, schema, value)
+    except Exception:  # such as a union that it cannot decide: the bytes are walked through then
+        return False
+    return stream.getvalue() == data
 
 
 def _mark_logical(schema: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Avro read column by column is what fastavro reads record by record, refusals included, whatever the bytes."""
+"""Avro read column by column is what is read record by record, refusals included, whatever the bytes."""
 
 import json
 import struct
@@ -89,7 +89,7 @@ def of(registry: SchemaRegistry, schema: Any, datums: list[bytes]) -> pa.RecordB
 
 
 def read_at_once(schema: Any, datums: list[bytes]) -> int:
-    """How many of them are not left to fastavro."""
+    """How many of them are not left to be read one by one."""
     _, node = avro.read_schema(json.dumps(schema), {})
     decode = avro_columns.compile_schema(node.plain, node.type)
     _, plainly = avro_columns.decode(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
@@ -231,7 +231,7 @@ def test_records_of_several_schemas_keep_their_rows(registry: SchemaRegistry, da
     same_each_way(registry, records)
 
 
-# What is left to fastavro, and what is not
+# What is left to be read one by one, and what is not
 
 
 SOUND: list[tuple[Any, Any]] = [

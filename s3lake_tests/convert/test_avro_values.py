@@ -111,10 +111,10 @@ def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str
     ("value", "said"),
     [
         ("ID", "the data does not fit schema id ID: "),
-        ("ID 06 61 62", "Expected 3 bytes, read 2"),
-        ("ID 01 61 62", "Expected -1 bytes"),
-        ("ID 02 ff", "UnicodeDecodeError"),
-        ("ID 02 61 62", "ValueError: 1 bytes are left after it"),
+        ("ID 06 61 62", "it ends too early: 3 bytes are expected at byte 6, 2 are there"),
+        ("ID 01 61 62", "a length of -1, at byte 6"),
+        ("ID 02 ff", "the text at byte 5 is not UTF-8"),
+        ("ID 02 61 62", "1 bytes are left after it"),
         (
             "7b 7d 20 20 20",
             "the first byte is 0x7b, not 0x00, so it was not written with a Schema Registry's serializer",
@@ -163,7 +163,7 @@ def test_a_schema_that_cannot_be_read_is_a_record_error(
 @pytest.mark.parametrize(
     ("kind", "data", "said"),
     [
-        ("int", b"\xfe\xff\xff\xff\x7f", "field 'a' does not fit int32"),
+        ("int", b"\xfe\xff\xff\xff\x7f", "an integer beyond 32 bits, at byte 5, where the schema has 'int'"),
         (logical("int", "time-millis"), b"\x01", "field 'a' does not fit time"),
         (logical("string", "uuid"), b"\x02a", "field 'a' does not fit uuid"),
         (logical("bytes", "decimal", precision=2, scale=0), b"\x04\x03\xe8", "does not fit"),
