@@ -1,6 +1,5 @@
-"""What a long history costs: requests counted exactly, CPU with room for a slow machine's best of some tries."""
+"""What a long history costs: requests counted exactly, and CPU compared with what a short history costs."""
 
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,12 +30,13 @@ from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 from s3lake.store import COMMIT
-from s3lake_tests.kit.cpu_time import least_cpu_time
+from s3lake_tests.kit.cost import cpu_ratio
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.orchestration.world import catalog
 
 HOURS = 20_000
+FEW = 20
 FIRST = "2024-01-01T00"
 LAST = hours.shift(FIRST, HOURS - 1)
 NEXT = hours.shift(LAST, 1)
@@ -87,17 +87,6 @@ def history(count: int = HOURS, *, still_open: bool = True) -> TopicIndex:
     return index
 
 
-def cpu_ms(work: Callable[[], object], enough: float = 0) -> float:
-    """The CPU time of the least_cpu_time of 20 tries, or of the first that takes no more than is enough."""
-
-    def once() -> float:
-        began = time.process_time()
-        work()
-        return (time.process_time() - began) * 1000
-
-    return least_cpu_time(once, 20, enough)
-
-
 @pytest.fixture(scope="session")
 def long() -> TopicIndex:
     return history()
@@ -116,7 +105,12 @@ class TestOpening:
     def test_an_hour_that_is_open_costs_two_requests_and_little_cpu(self, index: TopicIndex) -> None:
         opening.open_hour(index, Log(), LAST)
         assert index.store.requests.total() <= 2
-        assert cpu_ms(lambda: opening.open_hour(index, Log(), LAST), enough=5) <= 5
+        short, last = history(FEW), hours.shift(FIRST, FEW - 1)
+        log = Log(10 * FEW + 5)
+        ratio = cpu_ratio(
+            lambda: opening.open_hour(index, Log(), LAST), lambda: opening.open_hour(short, log, last), enough=3
+        )
+        assert ratio <= 3
 
     def test_a_new_hour_costs_four_requests_and_one_more_to_close_the_hour_before(self, index: TopicIndex) -> None:
         """topic.json read, the hour before read and closed, topic.json changed, the tile written."""
@@ -131,13 +125,21 @@ class TestOpening:
         assert index.store.requests == {"get": 2, "put": 2}
 
     def test_a_new_hour_costs_little_cpu_however_many_there_are(self, index: TopicIndex) -> None:
-        before = dict(index.store.objects)
+        short, next_hour = history(FEW), hours.shift(FIRST, FEW)
+        log = Log(10 * FEW + 5)
+        before = [(one.store, dict(one.store.objects)) for one in (index, short)]
 
-        def opened() -> None:
-            index.store.objects = dict(before)
+        def restore() -> None:
+            for store, objects in before:
+                store.objects = dict(objects)
 
-        most = cpu_ms(opened) + 5
-        assert cpu_ms(lambda: (opened(), opening.open_hour(index, Log(), NEXT)), enough=most) <= most
+        ratio = cpu_ratio(
+            lambda: opening.open_hour(index, Log(), NEXT),
+            lambda: opening.open_hour(short, log, next_hour),
+            enough=3,
+            before=restore,
+        )
+        assert ratio <= 3
 
     def test_an_hour_between_others_costs_little_cpu_too(self, index: TopicIndex) -> None:
         missing = hours.shift(FIRST, HOURS // 2)
@@ -183,28 +185,37 @@ class Sensor:
     target: TopicSink
     cursor: str
     instance: dg.DagsterInstance
+    last: str
 
     @classmethod
     @contextmanager
-    def of(cls, target: TopicSink, cursor: str) -> Iterator["Sensor"]:
+    def of(cls, target: TopicSink, cursor: str, last: str = LAST) -> Iterator["Sensor"]:
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
             patch.setattr(sealed, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
-            yield cls(target, cursor, instance)
+            yield cls(target, cursor, instance, last)
+
+    @classmethod
+    @contextmanager
+    def that_has_seen_all(cls, target: TopicSink, count: int) -> Iterator["Sensor"]:
+        """Hours before the last one are announced as sealed."""
+        last = hours.shift(FIRST, count - 1)
+        memory = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(last, -1))])})
+        with cls.of(target, sensor_memory.encode(memory), last) as sensor:
+            for _ in range(count // due.TILES_PER_TICK + 1):
+                assert sensor.ask().span is None
+            yield sensor
 
     def ask(self) -> RouteState:
         memory = sensor_memory.decode(self.cursor)
-        state = look(self.instance, self.target, memory, hours.start_ms(LAST) + 1_800_000)
+        state = look(self.instance, self.target, memory, hours.start_ms(self.last) + 1_800_000)
         self.cursor = sensor_memory.encode(memory)
         return state
 
 
 @pytest.fixture(scope="session")
 def seen(long: TopicIndex) -> str:
-    """The cursor of a sensor that has seen all hours; those before the last one are announced as sealed."""
-    new = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(LAST, -1))])})
-    with Sensor.of(target_of(long.store), sensor_memory.encode(new)) as sensor:
-        for _ in range(HOURS // due.TILES_PER_TICK + 1):
-            assert sensor.ask().span is None
+    """The cursor of a sensor that has seen all hours."""
+    with Sensor.that_has_seen_all(target_of(long.store), HOURS) as sensor:
         return sensor.cursor
 
 
@@ -227,7 +238,9 @@ class TestTick:
         target.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")
         assert target.store.requests.total() <= 4
-        assert cpu_ms(ask, enough=5) <= 5
+        with Sensor.that_has_seen_all(target_of(history(FEW).store, Log(10 * FEW + 5)), FEW) as short:
+            assert short.ask().why.startswith("5 offsets wait; due at ")
+            assert cpu_ratio(ask, short.ask, enough=3) <= 3
 
     def test_a_tile_that_has_its_sums_spares_a_tick_the_manifest(
         self, ask: Callable[[], object], target: TopicSink
@@ -242,9 +255,14 @@ class TestTick:
     def test_a_tick_far_behind_costs_little_cpu_too(self, target: TopicSink) -> None:
         """All of a backfill's hours are due, and each tick asks for one run."""
         target.store.objects = {}
+        short, last = target_of(CountedStore(), Log(10 * FEW + 5)), hours.shift(FIRST, FEW - 1)
         with dg.DagsterInstance.ephemeral() as instance:
-            cpu = cpu_ms(lambda: look(instance, target, Memory(), hours.start_ms(LAST)), enough=20)
-        assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
+            ratio = cpu_ratio(
+                lambda: look(instance, target, Memory(), hours.start_ms(LAST)),
+                lambda: look(instance, short, Memory(), hours.start_ms(last)),
+                enough=3,
+            )
+        assert ratio <= 3
 
 
 def staged(target: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]:

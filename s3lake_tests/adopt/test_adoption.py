@@ -15,6 +15,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.adopt import buckets
 from s3lake_tests.adopt.buckets import CONNECTOR, LOCKS, Groups, Log, bucket, lock, put, sink
+from s3lake_tests.kit.cost import PATIENCE_S
 
 HOUR = "2026-11-21T09"
 NOW = hours.start_ms(HOUR) + 1_234_567
@@ -281,7 +282,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     producer = Producer(servers)
     for number in range(20):
         producer.produce(topic, b"{}", partition=number % 2)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     offsets, groups = KafkaOffsets(kafka.bootstrap_servers), KafkaGroups(kafka.bootstrap_servers)
     assert groups.read(f"connect-{connector}", topic) == Group()
 

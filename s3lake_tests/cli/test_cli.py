@@ -22,6 +22,7 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.kit.console import Run
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.kit.tables import rows
 from s3lake_tests.land.at_hand import FIRST, World
@@ -163,7 +164,9 @@ class TestExitCodeThree:
         command = [Path(sys.executable).parent / "s3lake", "check", offline, "--json"]
         reader, writer = os.pipe()
         os.close(reader)
-        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        ended = subprocess.run(
+            command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False
+        )
         os.close(writer)
         assert (ended.returncode, ended.stderr) == (141, "")
 

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from s3lake.land.landing import land
 from s3lake.source import opening
 from s3lake_tests.kit.console import Run
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
@@ -29,10 +30,8 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
 ) -> None:
     fast = functools.partial(opening.open_source, timeout_s=0.3)
     monkeypatch.setattr(opening, "open_source", lambda config, _: fast(config))
-    began = time.monotonic()
     outcome = run("metrics", offline)
     assert outcome.code == 0
-    assert time.monotonic() - began < 20
     metrics = samples(outcome.out)
     assert metrics["s3lake_up", "kafka", "events", "orders"] == metrics["s3lake_up", "s3", "events", "orders"] == 0
     assert metrics["s3lake_errors_total", "s3", "events", "orders"] == 1
@@ -56,12 +55,12 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
             yield topic, line.split()[1]
         finally:
             process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_what_is_served_is_how_far_the_topic_is(served: tuple[str, str]) -> None:
     topic, url = served
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         metrics = samples(answer.read().decode())
     assert metrics["s3lake_up", "kafka", "events", topic] == metrics["s3lake_up", "s3", "events", topic] == 1
     assert metrics["s3lake_lag_records", "events", topic] == 7

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from s3lake_tests.config.examples import CONFIGURATIONS
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, marked
 
 
@@ -26,7 +27,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
         [Path(sys.executable).parent / "s3lake", "demo", "--records", "2000"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=3 * PATIENCE_S,
         check=False,
         env={**os.environ, MARK: mark},
     )
@@ -54,7 +55,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
         parts = [int(part.split()[0].replace(",", "")) for part in found[2].split(" + ")]
         assert sum(parts) == int(found[1].replace(",", ""))
     assert sum(int(found[3]) for found in sums if found) == int(figures[3])
-    _, alive = psutil.wait_procs(marked(mark), timeout=10)
+    _, alive = psutil.wait_procs(marked(mark), timeout=PATIENCE_S)
     assert alive == []
 
 
@@ -63,11 +64,11 @@ def test_demo_that_is_terminated_leaves_no_directory(tmp_path: Path) -> None:
     command = [Path(sys.executable).parent / "s3lake", "demo", "--records", "1000000000"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while not [*tmp_path.glob("s3lake-demo-*/s3lake.yaml")] and time.monotonic() < deadline:
         time.sleep(0.1)
     demo.terminate()
-    _, errors = demo.communicate(timeout=60)
+    _, errors = demo.communicate(timeout=PATIENCE_S)
     assert (demo.returncode, "Traceback" in errors) == (130, False), errors
     assert [*tmp_path.iterdir()] == []
 
@@ -79,7 +80,7 @@ def test_demo_lands_and_verifies_by_a_configuration_of_the_documents(name: str, 
     config = tmp_path / ("sink.toml" if name.startswith("iggy") else "sink.properties")
     config.write_text(CONFIGURATIONS[name])
     command = [Path(sys.executable).parent / "s3lake", "demo", "--config", config, "--records", "2000"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     [total] = [line for line in done.stdout.splitlines() if line.startswith("compared ")]
     figures = re.search(r": ([\d,]+) landed, (\d+) dead letters.*; not landed 0, missing 0, duplicated 0$", total)
@@ -96,7 +97,7 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
     environment = {**os.environ, MARK: mark, "TERM": "xterm", "COLUMNS": "400"}
     demo = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path)
     os.close(theirs)
-    deadline = time.monotonic() + 280
+    deadline = time.monotonic() + 3 * PATIENCE_S
     while b"Ctrl-C ends" not in seen and time.monotonic() < deadline:
         if select.select([ours], [], [], 1)[0]:
             seen += os.read(ours, 65536)
@@ -107,7 +108,7 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
             code = demo.poll()
             if select.select([ours], [], [], 0.5)[0]:
                 seen += os.read(ours, 65536)
-    assert demo.wait(30) == 0
+    assert demo.wait(PATIENCE_S) == 0
     os.close(ours)
     text = seen.decode()
     first = re.search(r"Dagster's UI will be at (http://127\.0\.0\.1:\d+)", text)
@@ -124,5 +125,5 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
         "Ctrl-C ends",
     ):
         assert line in shown
-    _, alive = psutil.wait_procs(marked(mark), timeout=10)
+    _, alive = psutil.wait_procs(marked(mark), timeout=PATIENCE_S)
     assert alive == []

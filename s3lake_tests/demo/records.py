@@ -5,6 +5,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake.demo.kafka import EmbeddedKafka
+from s3lake_tests.kit.cost import PATIENCE_S
 
 
 def create_topic(kafka: EmbeddedKafka, name: str, partitions: int = 1) -> None:
@@ -26,10 +27,10 @@ def read(kafka: EmbeddedKafka, topic: str) -> list[Message]:
         }
     )
     try:
-        count = len(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+        count = len(consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
         starts = [TopicPartition(topic, number) for number in range(count)]
         for start in starts:
-            start.offset = consumer.get_watermark_offsets(start, timeout=10)[0]
+            start.offset = consumer.get_watermark_offsets(start, timeout=PATIENCE_S)[0]
         consumer.assign(starts)
         records: list[Message] = []
         ended: set[int] = set()

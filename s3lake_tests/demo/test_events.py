@@ -14,6 +14,7 @@ from s3lake.demo.events import Fields, Produced, keep_producing, produce_demo
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 
 RECORDS = 20_000
@@ -171,9 +172,9 @@ def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafk
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(60, lambda: sum(len(read(kafka, topic)) for topic in topics) > 10)
+    until(lambda: sum(len(read(kafka, topic)) for topic in topics) > 10)
     stop.set()
-    thread.join(20)
+    thread.join(PATIENCE_S)
     messages = [message for topic in topics for message in read(kafka, topic)]
     assert len(messages) == sent[0]
     assert all(message.timestamp()[1] >= int(began * 1000) for message in messages)

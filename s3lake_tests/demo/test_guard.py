@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from s3lake.demo.process import spawn
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 
 GUARD = [sys.executable, "-m", "s3lake.demo.guard"]
@@ -38,19 +39,19 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 @pytest.mark.parametrize(("end", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + signal.SIGKILL)])
 def test_it_exits_with_the_code_that_a_shell_would_give(end: str, code: int) -> None:
     with guarded("sh", "-c", end) as guard:
-        assert guard.wait(10) == code
+        assert guard.wait(PATIENCE_S) == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None], ids=["TERM", "INT", "end of stdin"])
 def test_a_signal_and_the_end_of_stdin_end_the_command(number: signal.Signals | None) -> None:
-    with guarded("sh", "-c", "echo $$; exec sleep 60") as guard:
+    with guarded("sh", "-c", "echo $$; exec sleep 3600") as guard:
         child = int(first_line(guard))
         if number is None:
             assert guard.stdin is not None
             guard.stdin.close()
         else:
             guard.send_signal(number)
-        assert guard.wait(10) == 128 + signal.SIGTERM
+        assert guard.wait(PATIENCE_S) == 128 + signal.SIGTERM
     assert gone(child)
 
 
@@ -59,22 +60,22 @@ def test_what_is_written_to_stdin_does_not_end_it() -> None:
         assert guard.stdin is not None
         guard.stdin.write("hello")
         guard.stdin.flush()
-        assert guard.wait(10) == 4
+        assert guard.wait(PATIENCE_S) == 4
 
 
 def test_a_command_that_ignores_sigterm_is_killed_after_the_grace() -> None:
     with guarded("sh", "-c", IGNORES_TERM, options=("--grace", "0.1")) as guard:
         assert first_line(guard) == "ready"
         guard.send_signal(signal.SIGTERM)
-        assert guard.wait(5) == 128 + signal.SIGKILL
+        assert guard.wait(PATIENCE_S) == 128 + signal.SIGKILL
 
 
 def test_the_children_of_the_command_end_too() -> None:
-    with guarded("sh", "-c", "sleep 60 & echo $!; wait") as guard:
+    with guarded("sh", "-c", "sleep 3600 & echo $!; wait") as guard:
         grandchild = int(first_line(guard))
         guard.send_signal(signal.SIGTERM)
-        guard.wait(10)
-    until(5, lambda: gone(grandchild))
+        guard.wait(PATIENCE_S)
+    until(lambda: gone(grandchild))
 
 
 def test_the_directory_is_removed_after_the_command(tmp_path: Path) -> None:
@@ -82,26 +83,26 @@ def test_the_directory_is_removed_after_the_command(tmp_path: Path) -> None:
     directory.mkdir()
     (directory / "file").write_text("x")
     with guarded("sh", "-c", "exit 0", options=("--remove", str(directory))) as guard:
-        guard.wait(10)
+        guard.wait(PATIENCE_S)
     assert not directory.exists()
 
 
 def test_sigkill_of_the_starter_ends_the_command(tmp_path: Path) -> None:
     script = (
         "import time, pathlib; from s3lake.demo.process import spawn\n"
-        f"process = spawn(['sh', '-c', 'echo $$; exec sleep 60'], pathlib.Path({str(tmp_path / 'log')!r}))\n"
+        f"process = spawn(['sh', '-c', 'echo $$; exec sleep 3600'], pathlib.Path({str(tmp_path / 'log')!r}))\n"
         "while not process.log(): time.sleep(0.02)\n"
-        "print(process.log(), flush=True); time.sleep(60)"
+        "print(process.log(), flush=True); time.sleep(3600)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
         command = int(first_line(starter))
         starter.kill()
-    until(5, lambda: gone(command))
+    until(lambda: gone(command))
 
 
 def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> None:
-    with spawn(["sleep", "60"], tmp_path / "log") as process:
-        until(5, lambda: bool(psutil.Process(process.pid).children()))
+    with spawn(["sleep", "3600"], tmp_path / "log") as process:
+        until(lambda: bool(psutil.Process(process.pid).children()))
         (command,) = psutil.Process(process.pid).children()
         assert os.getpgid(process.pid) != os.getpgid(0)
         assert os.getpgid(command.pid) != os.getpgid(0)
@@ -111,14 +112,14 @@ def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None
     directory = tmp_path / "data"
     directory.mkdir()
     with spawn(["sh", "-c", "echo why; echo it failed >&2; exit 2"], directory / "log", remove=directory) as process:
-        until(5, lambda: not process.running)
+        until(lambda: not process.running)
         assert not directory.exists()
         assert (process.returncode, process.log()) == (2, "why\nit failed")
 
 
 def test_stop_waits_until_the_command_is_gone_and_may_be_called_again(tmp_path: Path) -> None:
-    process = spawn(["sh", "-c", "echo $$; exec sleep 60"], tmp_path / "log")
-    until(5, lambda: bool(process.log()))
+    process = spawn(["sh", "-c", "echo $$; exec sleep 3600"], tmp_path / "log")
+    until(lambda: bool(process.log()))
     command = int(process.log())
     process.stop()
     assert gone(command)
@@ -128,6 +129,6 @@ def test_stop_waits_until_the_command_is_gone_and_may_be_called_again(tmp_path: 
 
 def test_the_environment_given_is_the_commands_whole_environment(tmp_path: Path) -> None:
     with spawn(["/usr/bin/env"], tmp_path / "log", {"ONLY": "this"}) as process:
-        until(5, lambda: not process.running)
+        until(lambda: not process.running)
         assert "ONLY=this" in process.log()
         assert "HOME=" not in process.log()

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
+from s3lake_tests.kit.cost import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("jvm")
 
@@ -28,7 +29,7 @@ def test_timestamps_far_away_are_taken(kafka: EmbeddedKafka, name: str, ms: int)
     create_topic(kafka, name)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(name, b"x", timestamp=ms)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
     (record,) = read(kafka, name)
     assert record.timestamp()[1] == ms
 
@@ -51,7 +52,7 @@ def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -
         create_topic(kafka, "kept")
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         producer.produce("kept", b"still here")
-        producer.flush(10)
+        producer.flush(PATIENCE_S)
     with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
         assert [record.value() for record in read(kafka, "kept")] == [b"still here"]
 

@@ -14,6 +14,7 @@ from s3lake.land.preview.records import parse_records
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
 from s3lake_tests.kit.console import script
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def test_an_example_of_the_documents_lands_and_verifies(
                 lake.producer.produce(
                     record.topic, record.value, record.key, 0, timestamp=record.timestamp, headers=list(record.headers)
                 )
-            assert lake.producer.flush(60) == 0
+            assert lake.producer.flush(PATIENCE_S) == 0
             Path(file).write_text(text)
             lines.write_text("".join(json.dumps(row) + "\n" for row in records))
             run("check")

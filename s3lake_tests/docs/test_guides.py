@@ -7,7 +7,6 @@ Replaced are addresses, the hour from which on, and what is done elsewhere: the 
 import json
 import re
 import shlex
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +34,6 @@ IGGY = re.compile(r"(IGGY_CONNECTORS_IGGY_\w+=\S+ ?)+")
 START = re.compile(r'(start: |start = "|START=|--from )(2026-11-\d\dT\d\d|\$\(date -u \+%Y-%m-%dT00\))')
 LOCK = ".indexes/orders-lake/.locks/Topic(orders)/0.lock"
 DEAD_LETTERS = "orders-dead-letters"
-MOST_S = 600
-"""From a file to its first hour."""
 
 
 @dataclass
@@ -167,9 +164,7 @@ def test_the_first_sink_lands_every_hour_and_goes_on_in_dagster(guide: Guide) ->
     guide.start, before = hours.shift(present, -2), hours.shift(present, -1)
     for hour in (guide.start, before):
         guide.produce(hours.start_ms(hour))
-    began = time.monotonic()
     guide.follow()
-    assert time.monotonic() - began < MOST_S
     checked, connected, previewed, landed, verified = guide.printed.values()
     assert re.search(r"sinks\.0\.bucket +lake +s3lake\.yaml:\d+:\d+ sinks\[0\]\.bucket", checked)
     assert connected.count(": ok\n") == 5
@@ -191,9 +186,7 @@ def test_the_first_sink_lands_every_hour_and_goes_on_in_dagster(guide: Guide) ->
 def test_the_page_of_a_connector_leads_from_its_file_to_an_hour_without_gap_and_duplicate(guide: Guide) -> None:
     value = json.dumps(guide.record["value"]).encode()
     guide.lake.produce(guide.record["topic"], [value], guide.record["timestamp"])  # which the connector has landed
-    began = time.monotonic()
     guide.follow()
-    assert time.monotonic() - began < MOST_S
     checked, _, connected, policy, *adopted, verified, _ = guide.printed.values()
     file = next(iter(guide.printed)).removeprefix("check ")
     assert re.search(rf"sinks\.0\.bucket +lake +{file}:\d+:\d+ ", checked)

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from s3lake_tests.kit.cost import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path
@@ -124,7 +126,7 @@ def test_no_page_loads_anything_from_elsewhere(tmp_path: Path) -> None:
         env={**os.environ, **away, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert built.returncode == 0, built.stderr

@@ -15,6 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.spark import jars
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import served
 
 PASSWORD = "hunter2-postgres"
@@ -42,7 +43,9 @@ def serve_postgres() -> Iterator[str]:
             shutil.chown(path, "postgres")
     cluster = ["-D", str(home / "data")]
     make = ["-U", "lake", "--auth=scram-sha-256", f"--pwfile={home / 'password'}", "--no-sync", "--encoding=UTF8"]
-    subprocess.run([*as_user, directory / "initdb", *cluster, *make], check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*as_user, directory / "initdb", *cluster, *make], check=True, capture_output=True, timeout=PATIENCE_S
+    )
     listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(home), "-c", "fsync=off"]
     conninfo = f"host=127.0.0.1 port={port} user=lake password={PASSWORD} dbname=postgres"
     with spawn([*as_user, directory / "postgres", *cluster, *listen], home / "log", remove=home) as process:
@@ -109,7 +112,7 @@ class Elastic:
         return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
 
     def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
-        response = requests.request(method, f"{self.url}/{path}", timeout=60, **options)
+        response = requests.request(method, f"{self.url}/{path}", timeout=PATIENCE_S, **options)
         response.raise_for_status()
         return response
 

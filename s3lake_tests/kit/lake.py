@@ -26,6 +26,7 @@ from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
 from s3lake.verify import Grid, Report, verify_against
 from s3lake.verify.kafka_log import KafkaLog
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.s3 import connection_to
 from s3lake_tests.kit.targets import refuse_session
 
@@ -239,4 +240,4 @@ def fill(
         producer.produce(topic, value, key=b"k%d" % number, partition=partition, timestamp=stamp)
         if number % 10_000 == 0:
             producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0

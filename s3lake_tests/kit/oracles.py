@@ -14,6 +14,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from s3lake.spark import jars
+from s3lake_tests.kit.cost import PATIENCE_S
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def run_jvm(classpath: Iterable[Path], options: Sequence[str] = ()) -> Iterator[
     finally:
         gateway.shutdown()
         process.stdin.close()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_S)
 
 
 # Maven Central

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psutil
 
 from s3lake.demo.process import GuardedProcess
+from s3lake_tests.kit.cost import PATIENCE_S
 
 MARK = "S3LAKE_TEST"
 
@@ -27,14 +28,14 @@ def kill_all(mark: str) -> None:
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(processes, timeout=10)
+        psutil.wait_procs(processes, timeout=PATIENCE_S)
 
 
-def until(seconds: float, reached: Callable[[], bool]) -> None:
+def until(reached: Callable[[], bool]) -> None:
     """Wait for something that a process is to do."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_S
     while not reached():
-        assert time.monotonic() < deadline, "not reached in time"
+        assert time.monotonic() < deadline, f"a timeout: not reached within {PATIENCE_S} s"
         time.sleep(0.1)
 
 
@@ -43,5 +44,5 @@ def served(process: GuardedProcess, seconds: float, answers: Callable[[], bool])
     deadline = time.monotonic() + seconds
     while not answers():
         assert process.running, f"it ended:\n{process.log()}"
-        assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
+        assert time.monotonic() < deadline, f"a timeout: it does not answer within {seconds:g} s:\n{process.log()}"
         time.sleep(0.1)

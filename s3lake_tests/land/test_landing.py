@@ -159,7 +159,7 @@ class TestTransactions:
         _, landed = self.landed_now(lake, topic, now)
         assert landed == 5
         transaction.commit_transaction(10)
-        until(10, lambda: lake.offsets.log_ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
+        until(lambda: lake.offsets.log_ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
         target, landed = self.landed_now(lake, topic, now)
         assert landed == 15
         assert_all_landed(lake, target, 15)

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from s3lake.land.landing import land
 from s3lake.source.kafka import group
 from s3lake.source.kafka.group import ConsumerGroup
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
@@ -52,7 +53,7 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
     consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe([topic])
-        assert consumer.consume(1, timeout=20)
+        assert consumer.consume(1, timeout=PATIENCE_S)
         with caplog.at_level(logging.WARNING):
             published.publish({topic: {0: 5}})
     finally:

@@ -20,6 +20,7 @@ import s3lake
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Sink
+from s3lake_tests.kit.cost import PATIENCE_S
 
 pytestmark = [  # Dagster's own, where it loads components
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
@@ -88,7 +89,7 @@ def run_python(project: Path, *arguments: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

@@ -13,7 +13,7 @@ import s3lake
 from s3lake import definitions
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import topics
-from s3lake_tests.kit.cpu_time import least_cpu_time, machine_slowness
+from s3lake_tests.kit.cost import PATIENCE_S, dagster_import_s, ratio_of_least
 
 HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
 NOBODY = """\
@@ -65,7 +65,7 @@ def test_importing_and_loading_it_imports_nothing_heavy(config_file: Path) -> No
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     lines = [line.rsplit("|", 1)[1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")]
     packages = {line.split(".")[0] for line in lines}
@@ -146,7 +146,7 @@ print(time.process_time())
 
 
 @pytest.mark.long
-def test_two_hundred_topics_load_within_three_seconds_of_cpu(
+def test_two_hundred_topics_load_in_five_times_the_cpu_of_importing_dagster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the start of the process; every run's worker does it too."""
@@ -160,13 +160,12 @@ def test_two_hundred_topics_load_within_three_seconds_of_cpu(
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=PATIENCE_S,
         )
         assert ran.returncode == 0, ran.stderr
         return float(ran.stdout)
 
-    most = 3 * machine_slowness()
-    spent = least_cpu_time(cpu_s, tries=5, enough=most)
+    ratio = ratio_of_least(cpu_s, dagster_import_s, enough=5, tries=5)
     with capsys.disabled():
-        print(f"\n200 topics: {spent:.2f} s of CPU, of {most:.2f} s")
-    assert spent <= most
+        print(f"\n200 topics: {ratio:.2f} times the CPU of importing Dagster")
+    assert ratio <= 5

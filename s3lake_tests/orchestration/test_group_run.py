@@ -19,7 +19,7 @@ from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import catalog
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 
 
 class Session:

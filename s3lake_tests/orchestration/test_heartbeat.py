@@ -11,6 +11,7 @@ from s3lake import hours
 from s3lake.orchestration import heartbeat, names, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Sums, Tile
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
@@ -130,7 +131,7 @@ def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeyp
 
     def slow(*_: object) -> None:
         beats.append(beat())
-        until(10, lambda: beat() != beats[0])
+        until(lambda: beat() != beats[0])
         beats.append(beat())
 
     monkeypatch.setattr(Landed, "publish", slow)
@@ -139,6 +140,6 @@ def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeyp
         OneTopic(instance, monkeypatch).land(FIRST, FIRST)
         assert began <= beats[0] < beats[1]
         for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-heartbeat"):
-            beating.join(10)
+            beating.join(PATIENCE_S)
             assert not beating.is_alive()
         assert instance.get_runs(limit=1)[0].run_id not in heartbeat._beating

@@ -23,6 +23,7 @@ from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.sink import Errors
 from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
@@ -339,10 +340,7 @@ class TestManyTopics:
     def test_a_run_that_is_canceled_shows_what_it_has_committed(self, group: Group) -> None:
         def before(attempt: Any) -> None:
             if attempt.tile.hour == SECOND:
-                give_up = time.monotonic() + 20
-                while [group.hours()[topic] for topic in ("one", "three")] != [ALL, ALL]:
-                    assert time.monotonic() < give_up
-                    time.sleep(0.01)
+                until(lambda: [group.hours()[topic] for topic in ("one", "three")] == [ALL, ALL])
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
                 time.sleep(0.2)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, kill_all, marked
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,7 @@ class SparkServer:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """As people and containers end it."""
         self.process.send_signal(number)
-        return self.process.wait(120)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """The whole tree, at once."""
@@ -61,7 +62,7 @@ class SparkServer:
 def client(program: str, address: str, **variables: str) -> str:
     """What a fresh process prints that runs a program with `session`, at an address."""
     process = opened(program, address, **variables)
-    out, errors = process.communicate(timeout=240)
+    out, errors = process.communicate(timeout=2 * PATIENCE_S)
     assert process.returncode == 0, errors
     return out
 

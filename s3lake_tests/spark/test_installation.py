@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.spark.installation import agree, fit, here, ours
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.spark.spark_server import ROOT, SparkServer, opened
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_a_run_at_a_server_with_other_code_is_refused(tmp_path: Path) -> None:
         changed.write("# Of another version.\n")
     with SparkServer(tmp_path / "home", code=other) as server:
         run = opened("print(session().range(3).count())", server.ready()["serves"])
-        out, errors = run.communicate(timeout=120)
+        out, errors = run.communicate(timeout=PATIENCE_S)
         assert (run.returncode, out) == (1, "")
         assert re.search(r"SparkUnavailableError: Spark's Python workers have s3lake \S+ \(code \w{8}\)", errors)
 

@@ -9,6 +9,7 @@ from pyspark.errors import RetriesExceeded
 from pyspark.sql.connect.client.retries import Retrying
 
 from s3lake.spark.patience import Patience
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.http import DROPPED, serve
 from s3lake_tests.spark.spark_server import client
 
@@ -72,7 +73,7 @@ def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> Non
 
 @pytest.mark.slow("waits as Spark does")
 @pytest.mark.long
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(PATIENCE_S)
 def test_a_server_that_ends_while_a_session_is_asked_for_is_not_waited_for_as_spark_does() -> None:
     """That would be ten minutes. In a process of its own: this one may have a session already."""
     program = """

@@ -20,6 +20,7 @@ from s3lake.errors import SparkUnavailableError
 from s3lake.sink import Spark
 from s3lake.spark import session, shared
 from s3lake.spark.installation import Installation
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.kit.processes import marked
 from s3lake_tests.spark.spark_server import ROOT, SparkServer, client, opened
@@ -129,19 +130,19 @@ class TestServer:
             client(WORKERS, running.ready()["serves"])
             others = [one for one in marked(running.mark) if one.pid != running.process.pid]
             running.process.kill()
-            _, alive = psutil.wait_procs(others, timeout=60)
+            _, alive = psutil.wait_procs(others, timeout=PATIENCE_S)
             assert alive == []
 
     def test_that_has_nothing_to_do_ends_by_itself(self, tmp_path: Path) -> None:
         with SparkServer(tmp_path / "home", "--idle", "2s") as running:
             running.ready()
-            assert running.process.wait(60) == 0
+            assert running.process.wait(PATIENCE_S) == 0
             assert running.left() == []
 
     def test_refuses_a_port_that_is_taken(self, server: str, tmp_path: Path) -> None:
         port = int(server.rpartition(":")[2])
         with SparkServer(tmp_path / "home", port=port) as running:
-            assert running.process.wait(60) == 2
+            assert running.process.wait(PATIENCE_S) == 2
             assert f"--host 127.0.0.1 --port {port}: cannot listen there: Address already" in running.log.read_text()
 
     def test_has_no_setting_on_a_command_line(
@@ -213,7 +214,7 @@ print(session().range(4).count())
             assert running.stdout.readline() == "3\n"
         with SparkServer(tmp_path / "home", port=port) as second:
             second.ready()
-            out, errors = running.communicate("again\n", timeout=120)
+            out, errors = running.communicate("again\n", timeout=PATIENCE_S)
             assert out == "again\n4\n", errors
 
 
@@ -236,7 +237,7 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
         while "landed" not in run.stderr.readline():
             assert run.poll() is None
     killed_s = time.monotonic()
-    error, _ = run.communicate(timeout=240)
+    error, _ = run.communicate(timeout=2 * PATIENCE_S)
     # Killed while a job ran, or between two micro-batches, when the next one finds no server.
     lost = "the session at the Spark Connect server was lost while landing|no Spark Connect server answers"
     assert re.match(f"SparkUnavailableError ({lost})", error)
@@ -245,8 +246,8 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
         assert again.stderr is not None
         while "landed" not in again.stderr.readline():
             assert again.poll() is None
-        assert time.monotonic() - killed_s < 120, "until the next commit"
-        output, _ = again.communicate(timeout=240)
+        assert time.monotonic() - killed_s < PATIENCE_S, "a timeout: no commit yet"
+        output, _ = again.communicate(timeout=2 * PATIENCE_S)
     commits = json.loads(output)[0]
     assert 0 < commits < 40
     report = lake.verify(lake.target(topic, settings))
@@ -269,4 +270,4 @@ def test_all_that_works_locally_works_through_a_server(server: str) -> None:
 
 def _check(address: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "s3lake", "spark", "--check", address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.spark.spark_server import client, opened
 
 pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("starts sessions in processes of their own")]
@@ -41,7 +42,11 @@ def test_no_setting_of_spark_stands_on_a_command_line(tmp_path: Path) -> None:
     asked = {"spark.hadoop.fs.s3a.secret.key": "PLANTED: it's a # \\ secret=é", "spark.sql.shuffle.partitions": "3"}
     environment = {**os.environ, "ASKED": json.dumps(asked), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _PROGRAM], env=environment, capture_output=True, text=True, timeout=180
+        [sys.executable, "-W", "ignore", "-c", _PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
@@ -63,7 +68,7 @@ print(second is not first, second.range(3).count())
 
 
 def test_a_session_starts_with_no_word_of_spark_s_own() -> None:
-    out, errors = opened("print(session().range(3).count())", "local[1]").communicate(timeout=300)
+    out, errors = opened("print(session().range(3).count())", "local[1]").communicate(timeout=2 * PATIENCE_S)
     assert out == "3\n", errors
     # The JVM's own, which no option takes away.
     assert [line for line in errors.splitlines() if "incubator modules" not in line] == []

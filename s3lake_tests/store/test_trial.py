@@ -12,6 +12,7 @@ from s3lake.store import COMMIT, Completion, Document, Store
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake.store.trial import ensure_settings_work, ensure_tried, try_store
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.stores import CountedStore
 
 
@@ -55,7 +56,7 @@ class LooksAndThenWrites(MemoryStore):
             return super().put(key, body, if_absent=if_absent)
         document = self.get(key)
         if threading.current_thread() is not threading.main_thread():  # who writes alone does not wait
-            self.looked.wait(30)
+            self.looked.wait(PATIENCE_S)
             if not self.winners.acquire(blocking=False):
                 return None
         return super().put(key, body) if document and document.etag == if_match else None

@@ -1,7 +1,5 @@
 """Regular expressions that others' texts meet: none takes for ever."""
 
-import time
-
 import pytest
 from pydantic import ValidationError
 
@@ -14,13 +12,12 @@ TEXT = "a" * 40 + "!"
 
 
 def test_repetitions_of_repetitions_come_to_an_end() -> None:
-    start = time.process_time()
+    """None runs into its time limit, which would be a PatternTimeoutError."""
     assert not expressions.compile_pattern(CATASTROPHIC).matches(TEXT)
     assert expressions.compile_pattern(CATASTROPHIC).search(TEXT) is None
     sink = Sink(name="s", topics_regex=CATASTROPHIC, bucket="lake", start="2026-11-20T00")
     assert not sink.reads("a" * 200 + "b")
     assert java_regex.compile_replacement(CATASTROPHIC, "x")(TEXT) == TEXT
-    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("pattern", ["(" * 2000 + "a" + ")" * 2000, "(?:a|" * 2000 + "b" + ")" * 2000])
@@ -33,11 +30,10 @@ def test_an_expression_that_is_nested_too_deeply_is_refused(pattern: str) -> Non
 @pytest.mark.parametrize("text", [TEXT, "ä" + TEXT, TEXT + "\n"])
 @pytest.mark.parametrize("pattern", [r"(?=.)(.+)+(a|aa)+\1x$"])
 def test_a_search_that_takes_too_long_is_stopped(pattern: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its end it would take hours."""
     monkeypatch.setattr(expressions, "_PATIENCE", 0.05)
-    start = time.process_time()
     with pytest.raises(expressions.PatternTimeoutError, match="write it without repetitions inside of repetitions"):
         expressions.compile_pattern(pattern).matches(text)
-    assert time.process_time() - start < 0.25
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, FloatRect, Page, expect, sync_playwrigh
 
 from s3lake_tests.ui.site import Site, start_site
 
-_PATIENCE_MS = 60_000
+_PATIENCE_MS = 300_000
 """For what a page shows once it is loaded; an idle machine takes a tenth of a second."""
 _SETTLED_MS = 1_500
 """Until nothing of a picture moves."""

@@ -15,6 +15,7 @@ from s3lake import hours
 from s3lake.demo import run
 from s3lake.demo.process import free_ports
 from s3lake.demo.start import BUCKET, start_demo
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 
 _RECORDS = 4_000
@@ -111,7 +112,7 @@ def start_site() -> Iterator[Site]:
         tables = {"name": "tables", "bucket": BUCKET, "prefix": "tables", "start": first, "format": {"type": "parquet"}}
         (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
         with run.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):
-            until(180, lambda: _locations(url) == 2)
+            until(lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))
 
 
@@ -119,7 +120,7 @@ def _locations(url: str) -> int:
     """How many projects the UI has loaded; none while it does not answer."""
     question = urllib.request.Request(f"{url}/graphql", _LOADED, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(question, timeout=30) as answer:
+        with urllib.request.urlopen(question, timeout=PATIENCE_S) as answer:
             return len(json.load(answer)["data"]["repositoriesOrError"].get("nodes", ()))
     except OSError:
         return 0
@@ -136,4 +137,4 @@ def _produce_payments(bootstrap_servers: str, hour: str, later: str) -> None:
         producer.produce("payments", payment, timestamp=hours.start_ms(hour))
     changed = {"payment": 18, "amount": 9.5, "currency": "EUR", "payer": {"country": "PT"}}
     producer.produce("payments", json.dumps(changed).encode(), timestamp=hours.start_ms(later))
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0

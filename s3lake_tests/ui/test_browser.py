@@ -8,9 +8,9 @@ from playwright.sync_api import Browser, Page, expect
 from s3lake_tests.ui.conftest import Picture, opened
 from s3lake_tests.ui.site import Site
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
-_RUN_MS = 240_000
+_RUN_MS = 900_000
 """For what a run, or a daemon, has to do first."""
 _ORDERS = "/assets/s3/events/orders"
 

@@ -17,6 +17,7 @@ import requests
 
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake_tests.kit import oracles
+from s3lake_tests.kit.cost import PATIENCE_S
 
 VERSION = "3.3.3"
 _JAVA = 21
@@ -31,7 +32,7 @@ class Apicurio:
     def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = (), kind: str = "AVRO") -> int:
         """A new version of a subject; its schema's id."""
         body = {"schema": schema, "schemaType": kind, "references": list(references)}
-        with requests.post(f"{self.url}/subjects/{subject}/versions", json=body, timeout=30) as response:
+        with requests.post(f"{self.url}/subjects/{subject}/versions", json=body, timeout=PATIENCE_S) as response:
             response.raise_for_status()
             return int(response.json()["id"])
 
@@ -54,7 +55,7 @@ def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
 
 
 def _wait(process: GuardedProcess, url: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while process.running and time.monotonic() < deadline:
         try:
             with requests.get(f"{url}/subjects", timeout=5) as response:
@@ -73,7 +74,9 @@ def find_java() -> Path:
     on_path = shutil.which("java")
     for java in [*(home / "bin" / "java" for home in homes), *([Path(on_path)] if on_path else [])]:
         if java.exists():
-            said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+            said = subprocess.run(
+                [java, "-version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            ).stderr
             version = re.search(r'version "(\d+)', said)
             if version and int(version[1]) >= _JAVA:
                 return java

@@ -19,6 +19,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.source.kafka import mock_broker
 
 STAMP = 1_767_600_000_000
@@ -257,9 +258,9 @@ def broker() -> Iterator[str]:
 
 def read(broker: str, name: str, count: int) -> list[Message]:
     consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "log_level": 0})
-    partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+    partitions = consumer.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
     consumer.assign([TopicPartition(name, one, 0) for one in partitions])
-    found, deadline = [], time.monotonic() + 10
+    found, deadline = [], time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and not message.error():

@@ -13,6 +13,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka import epochs
 from s3lake.source.kafka.offsets import KafkaOffsets
+from s3lake_tests.kit.cost import PATIENCE_S
 
 HOUR = "2026-01-05T10"
 
@@ -22,7 +23,7 @@ def produce(servers: str, *counts: int) -> None:
     for partition, count in enumerate(counts):
         for _ in range(count):
             producer.produce("orders", b"x", partition=partition)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 @pytest.mark.slow("starts three brokers of its own")

@@ -17,6 +17,7 @@ from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake.spark import jars
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 
 pytestmark = pytest.mark.slow("starts two brokers and stops each")
@@ -52,7 +53,7 @@ def second(first: EmbeddedKafka, tmp_path: Path) -> Iterator[GuardedProcess]:
     subprocess.run(tool, check=True, capture_output=True)
     with spawn([*java, "kafka.Kafka", config], home / "kafka.log", grace_s=8.0) as broker:
         admin = AdminClient({"bootstrap.servers": first.bootstrap_servers, "log_level": 0})
-        until(60, lambda: len(admin.list_topics(timeout=5).brokers) == 2)
+        until(lambda: len(admin.list_topics(timeout=5).brokers) == 2)
         yield broker
 
 
@@ -62,21 +63,21 @@ def test_no_record_is_lost_or_doubled_when_the_leader_stops(first: EmbeddedKafka
     admin = AdminClient(plain)
     admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[2, 1]])])[topic].result()
     offsets = KafkaOffsets(first.bootstrap_servers, timeout_s=30)
-    until(30, lambda: offsets.log_ranges(topic) == {0: (0, 0)})
+    until(lambda: offsets.log_ranges(topic) == {0: (0, 0)})
     producer = Producer({**plain, "acks": "all"})
     for number in range(RECORDS):
         producer.produce(topic, b"%d %b" % (number, os.urandom(1000)), partition=0)
         producer.poll(0)
-    assert producer.flush(120) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
     found = KafkaReader(first.bootstrap_servers).batches(topic, [OffsetRange(0, 0, RECORDS)], ("offset", "value"))
     batch = next(found)
     read = list(zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True))
-    assert admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader == 2
+    assert admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions[0].leader == 2
     second.stop()
     for batch in found:
         read += zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True)
 
-    assert admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader == 1
+    assert admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions[0].leader == 1
     assert [offset for offset, _ in read] == list(range(RECORDS))
     assert [int(value.split(b" ", 1)[0]) for _, value in read] == list(range(RECORDS))

@@ -11,6 +11,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.spark.jars import pyspark_jars_dir, resolve
 from s3lake_tests.forwarding.servers import serve_postgres
 from s3lake_tests.kit import oracles
+from s3lake_tests.kit.cost import PATIENCE_S
 
 ICEBERG = "1.11.0"
 SPARK_JARS = (
@@ -93,7 +94,7 @@ def hive(home: Path) -> Iterator[Properties]:
             "hive.hive2-compatible": "true",
         }
         server.stop()
-        serving.join(30)
+        serving.join(PATIENCE_S)
 
 
 @contextmanager
