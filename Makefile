@@ -9,6 +9,9 @@ PYTEST := $(BIN)/python -m pytest
 SHARED := -n 3 --dist loadscope --no-loadscope-reorder
 # What a part of the tests skipped, for the last line of the next part.
 NOT_RUN := .venv/.not-run
+# Each part runs, whatever came of the one before; a failure of any of them is the exit code's, and is named last.
+each_of = failed=; for part in $(1); do $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; done; \
+  if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 SLICE ?= 1
 BENCH ?= sink --records 1000000 --format json
 TRIAL ?= soak --minutes 10
@@ -16,7 +19,7 @@ TRIAL ?= soak --minutes 10
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast test-all slice durations lint types bench trial docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast test-real test-slow test-all slice durations lint types bench trial docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -25,15 +28,21 @@ help: ## List these commands
 demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
-test: test-fast ## Every change: the fast tests, then each real part once; the last line says what was not run
-	$(PYTEST) $(SHARED) --durations=25 --not-run=$(NOT_RUN) -m "(real or long) and not slow"
+test: $(STAMP) ## Every change: the fast tests, then each real part once; the last line says what was not run
+	+@$(call each_of,test-fast test-real)
 
 test-fast: $(STAMP) ## Tests without a server, a JVM or a process of their own
 	@rm -f $(NOT_RUN)
 	$(PYTEST) -n auto --dist worksteal --durations=20 --not-run=$(NOT_RUN) -m "not (real or long or slow)"
 
-test-all: test ## And all slow ones
+test-real: $(STAMP) ## Each real part once: Kafka, S3, Spark, Dagster, a registry, PostgreSQL, a browser
+	$(PYTEST) $(SHARED) --durations=25 --not-run=$(NOT_RUN) -m "(real or long) and not slow"
+
+test-slow: $(STAMP) ## The slow tests
 	$(PYTEST) $(SHARED) --durations=25 --not-run=$(NOT_RUN) -m slow
+
+test-all: $(STAMP) ## And all slow ones
+	+@$(call each_of,test-fast test-real test-slow)
 
 slice: $(STAMP) ## One slice of five of the slow tests: make slice SLICE=3
 	$(PYTEST) $(SHARED) --durations=10 -m slow --splits 5 --group $(SLICE)
