@@ -4,13 +4,15 @@ import atexit
 import gc
 import json
 import os
+import signal
 import subprocess
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -55,6 +57,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """PySpark leaves the sockets of its collect() to the garbage collector, which may come in anybody's test."""
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
+class TestTimeout(BaseException):
+    """A test has taken longer than its limit. Not a failure of pytest's, which Hypothesis calls a flaky strategy."""
+
+    __test__ = False
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Literal[True] | None:
+    """Raise a TestTimeout where `pytest-timeout` would raise a failure; elsewhere it does as it does."""
+    if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
+        return None
+
+    def end(*_: object) -> None:
+        raise TestTimeout(f"a timeout: {item.nodeid} has taken more than {settings.timeout:g} s")
+
+    def cancel() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    item.cancel_timeout = cancel  # type: ignore[attr-defined]  # what pytest-timeout calls
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)
