@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown
-from s3lake.schema.unite import format_type, join_path
+from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown, write_name
+from s3lake.schema.unite import format_type
 
 Build = Callable[[Sequence[Any]], pa.Array]
 Get = Callable[[Any], Any]
@@ -61,9 +61,9 @@ class Misfit(ValueError):
             mistake = f"does not fit {format_type(type)}: {_explain_type(type)} is allowed"
         super().__init__(f"{f'field {path!r}' if path else 'the value'} {mistake}")
 
-    def within(self, name: str) -> Misfit:
-        """Return the same of the field around it."""
-        path = name + self.path if self.path.startswith("[") else join_path(name, self.path) if self.path else name
+    def within(self, step: str) -> Misfit:
+        """Return the same of the field around it, whose path ends with this step."""
+        path = step + self.path if self.path.startswith("[") or not self.path else f"{step}.{self.path}"
         return Misfit(self.type, path, is_rounded=self.is_rounded)
 
 
@@ -159,17 +159,17 @@ def make_struct(fields: Mapping[str, tuple[Get, Build]]) -> Build:
         else:
             nulls, columns = None, [list(map(get, values)) for get, _ in fields.values()]
         pairs = zip(fields.items(), columns, strict=True)
-        children = [_build_within(name, build, column) for (name, (_, build)), column in pairs]
+        children = [_build_within(write_name(name), build, column) for (name, (_, build)), column in pairs]
         return pa.StructArray.from_arrays(children, fields=arrow, mask=nulls)
 
     return build_struct
 
 
-def _build_within(name: str, build: Build, values: Sequence[Any]) -> pa.Array:
+def _build_within(step: str, build: Build, values: Sequence[Any]) -> pa.Array:
     try:
         return build(values)
     except Misfit as misfit:
-        raise misfit.within(name) from None
+        raise misfit.within(step) from None
 
 
 def _find_offsets(values: Sequence[Any]) -> tuple[pa.Array, pa.Array | None]:

@@ -25,7 +25,7 @@ from s3lake.convert.projection import find_holders
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail
-from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
+from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of, write_name
 from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, try_unify
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Contract:
             return None
         if recorded == UNKNOWN:
             return self._refuse_new(path) if self.on_new_field != "evolve" else None
-        if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in declared:
+        if self.on_type_change == "evolve" or any(_is_within(path, write_name(name)) for name in declared):
             return None
         begin = bytes(value)[:1]
         if (begin == b"{" and fields_of(recorded)) or (begin == b"[" and fields_of(item_of(recorded))):
@@ -248,10 +248,14 @@ class Contract:
 
 def _depart_wholly(path: str, departures: dict[str, Departure]) -> None:
     """Let the whole of a field depart of which nothing is left, for the first of the reasons."""
-    inside = [inner for inner in departures if inner == path or inner.startswith((f"{path}.", f"{path}["))]
+    inside = [inner for inner in departures if _is_within(inner, path)]
     reasons = [departures.pop(inner) for inner in inside]
     if reasons:
         departures[path] = reasons[0]._replace(path=path)
+
+
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _drop_details(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:

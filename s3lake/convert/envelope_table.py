@@ -13,6 +13,7 @@ from msgspec import structs
 from s3lake.convert import headers, json_table, json_text, wire
 from s3lake.convert.column import Envelope, Rows
 from s3lake.convert.converters import CONVERTERS
+from s3lake.convert.exact_integers import find_inexact_rows, find_large_columns
 from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_table import Table
 from s3lake.convert.limits import Limits, explain_unsupported, find_unpromotable
@@ -21,7 +22,7 @@ from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME, list_descriptions, list_names, strip_to_nullability
-from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
+from s3lake.schema.types import FLOATING, Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import LEGAL_NAME, Conflict, check_column_limit, format_type, unify_types
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
@@ -79,7 +80,33 @@ class Shape:
 
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
-    """Make a table of rows that have the same schemas."""
+    """Make a table of rows that have the same schemas, without those that readers of all files would see rounded."""
+    # A table takes neither of both types for the other, whatever the values are: see `find_unpromotable`.
+    arrays, seen = _list_typed(shape, rows) if shape.limits.rule != "iceberg" else ({}, {})
+    inexact = find_inexact_rows(arrays, seen, columns, shape.limits.integral) if seen else {}
+    left = list_others(len(rows), inexact)
+    if left is None:
+        return _read(shape, rows, columns)
+    if not len(left):
+        return Table(None, columns, inexact)
+    table = _read(shape, rows.take(left), columns)
+    return table._replace(refused=inexact | {left[row].as_py(): reason for row, reason in table.refused.items()})
+
+
+def _list_typed(shape: Shape, rows: Rows) -> tuple[dict[str, pa.Array], Columns]:
+    """Return the values that have a schema, by the path of their columns, and these columns."""
+    if shape.spread is not None:
+        part = rows.column(shape.spread)
+        schema = part.schema
+        if schema is None:
+            return {}, {}
+        fields = fields_of(schema.type)
+        return ({"": part.array}, fields) if fields else ({shape.spread: part.array}, {shape.spread: schema.type})
+    schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
+    return {part: rows.column(part).array for part in schemas}, {part: one.type for part, one in schemas.items()}
+
+
+def _read(shape: Shape, rows: Rows, columns: Columns) -> Table:
     if shape.spread is None:
         return _by_part(shape, rows, columns)
     part = rows.column(shape.spread)
@@ -98,7 +125,8 @@ def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
         batch = wrap_encoded(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.limits.rule)
-    return Table(batch, columns, {}, seen=seen, words=list_descriptions(schema.type, schema.detail))
+    large = frozenset(find_large_columns(pa.RecordBatch.from_struct_array(part.array)))
+    return Table(batch, columns, {}, large, seen, list_descriptions(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -139,7 +167,7 @@ def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> st
             united = unify_types(column, type, name)
         except Conflict as conflict:
             return str(conflict)
-        rounds_integers = {column, type} == {Primitive.INT64, Primitive.DOUBLE}
+        rounds_integers = Primitive.INT64 in (column, type) and not FLOATING.isdisjoint((column, type))
         if rounds_integers or (name in declared and united != column):
             return f"field {name!r} is {format_type(type)} by its schema, and its column is {format_type(column)}"
     return None
@@ -153,9 +181,12 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
     parsed, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}
+    if arrays:
+        large = frozenset(find_large_columns(pa.record_batch(arrays)))
     parsed_parts = [part for part in shape.json_parts if part not in schemas]
     if parsed_parts:
-        batch, parsed, refused, large, *_ = _parse(shape, parsed_parts, rows, columns)
+        batch, parsed, refused, large_parsed, *_ = _parse(shape, parsed_parts, rows, columns)
+        large |= large_parsed
         left = list_others(len(rows), refused)
         if left is not None:
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ from s3lake.convert import arrays, gate
 from s3lake.convert.json_types import INFERRED, LARGE
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive, Unknown, contains
-from s3lake.schema.unite import join_path
 
 _MOST_NULLS = 100
 _SAMPLES = 20
@@ -116,18 +115,3 @@ def _has_doubtful_double(column: Any) -> bool:
         return _has_doubtful_double(pc.list_flatten(column))
     # All fields at once: one by one each costs all of them.
     return pa.types.is_struct(column.type) and any(map(_has_doubtful_double, column.flatten()))
-
-
-def find_large_columns(batch: pa.RecordBatch) -> Iterator[str]:
-    """Yield the paths of columns of integers of which one is beyond 2^53."""
-    waiting = list(zip(batch.schema.names, batch.columns, strict=True))
-    for path, column in waiting:
-        if pa.types.is_int64(column.type):
-            ends = pc.min_max(column).as_py()
-            if ends["min"] is not None and max(-ends["min"], ends["max"]) > LARGE:
-                yield path
-        elif pa.types.is_struct(column.type):
-            names = [join_path(path, inner.name) for inner in column.type]
-            waiting += zip(names, column.flatten(), strict=True)
-        elif pa.types.is_list(column.type):
-            waiting.append((f"{path}[]", pc.list_flatten(column)))

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from s3lake.convert import arrays, gate, json_block
 from s3lake.convert.arrays import Build, Misfit
+from s3lake.convert.exact_integers import find_large_columns
 from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_block import Block, is_foreign, make_block
 from s3lake.convert.json_types import LARGE, decode_json, infer_type, widen
@@ -119,7 +120,7 @@ def read_objects(
     if recorded.block is not None and (checked or json_block.are_whole_objects(values)):
         batch = recorded.block.read(values, "error")
         if batch is not None:
-            return Table(batch, recorded.united, {}, frozenset(json_block.find_large_columns(batch)))
+            return Table(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
     refused: Refusals = {}
     if not checked:
         refused, values = gate.check_json(values), gate.replace_line_breaks(values)
@@ -146,7 +147,7 @@ def read_objects(
     if batch is None:
         batch, more = _make_reader(Struct(wider)).read(texts, look.rows)
         refused |= more
-    large = frozenset(json_block.find_large_columns(batch)) | look.find_large_doubles()
+    large = frozenset(find_large_columns(batch)) | look.find_large_doubles()
     return Table(batch if batch.num_rows else None, merge_columns(columns, wider), refused, large)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from s3lake.convert.column import Column, Gathering
+from s3lake.convert.exact_integers import find_rows
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import find_differences
 from s3lake.schema.connect import Schema
@@ -166,22 +167,9 @@ def _fill(array: pa.Array, type: Type, detail: Detail | None, defaults: set[str]
 
 def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> dict[str, npt.NDArray[np.bool_]]:
     """Return for each of the paths which rows have something there."""
-    if pa.types.is_struct(values.type):
-        holders: dict[str, npt.NDArray[np.bool_]] = {}
-        for field, column in zip(values.type, values.flatten(), strict=True):
-            here = join_path(path, field.name)
-            if here in paths:
-                holders[here] = column.is_valid().to_numpy(zero_copy_only=False)
-            else:
-                holders |= find_holders(column, paths, here)
-        return holders
-    if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
-        return {}
-    offsets = values.offsets.to_numpy()
-    items = (values.items if pa.types.is_map(values.type) else values.values)[offsets[0] : offsets[-1]]
-    # A null list may point at items, which belong to no row.
-    counts = np.where(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
-    owned = np.repeat(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
-    parents = np.repeat(np.arange(len(values)), counts)
-    inside = find_holders(items, paths, f"{path}[]")
-    return {name: np.bincount(parents[has[owned]], minlength=len(values)) > 0 for name, has in inside.items()}
+    return find_rows(values, dict.fromkeys(paths, _is_present), path)
+
+
+def _is_present(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return mask

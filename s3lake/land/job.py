@@ -88,16 +88,16 @@ class Job:
                     columns = record((yield from self._run(replace(work, look_only=True), heads, columns)))
         while True:
             work = work.with_columns(from_document(columns.columns), columns.exact)
-            outcomes = yield from self._run(work, reads, columns)
-            done = [one for one in outcomes if isinstance(one, Done)]
-            if work.has_settled_columns(outcomes):
-                break
+            results = yield from self._run(work, reads, columns)
+            done = [one for one in results if isinstance(one, Done)]
+            is_settled = work.has_settled_columns(results)
+            # Readers know all columns, whichever schema a file has; and which columns later commits must not round.
+            if is_settled and not any(one.seen or {*one.large} - {*columns.exact} for one in done):
+                return done, work
+            columns = record(results)
+            if is_settled and outcomes.is_judged_by(columns, work.columns, work.conversion.integral, done):
+                return done, work
             self._drop(work, files_of(done))
-            columns = record(outcomes)
-        # Readers know all columns, whichever schema a file has; and which columns later commits must not round.
-        if any(one.seen or {*one.large} - {*columns.exact} for one in done):
-            record(done)
-        return done, work
 
     def _run(self, work: Work, reads: Intervals, recorded: Recorded) -> Steps[list[Outcome]]:
         """Run the tasks. Return their results if none is an error; `recorded` has the shapes of records seen so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -47,7 +47,7 @@ def find_differences(before: Columns, after: Columns) -> Iterator[tuple[str, Typ
     Fields of structs, and what lists and maps hold, are compared by themselves.
     """
     for name, type in after.items():
-        yield from _compare(name, before.get(name, UNKNOWN), type)
+        yield from _compare(join_path("", name), before.get(name, UNKNOWN), type)
 
 
 def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
@@ -64,11 +64,14 @@ def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, 
 
 def find_type(columns: Columns, path: str) -> Type | None:
     """Return the type at a path, as `order.items[].id`; what a map holds is at `[]` too. Return None if it has none."""
-    for name, type in columns.items():
-        if name == path:
+    return _find_type(((join_path("", name), type) for name, type in columns.items()), path)
+
+
+def _find_type(places: Iterable[tuple[str, Type]], path: str) -> Type | None:
+    for here, type in places:
+        if here == path:
             return type
-        items = {f"{name}[]": item_of(type)} if path.startswith(f"{name}[]") else {}
-        inner = {join_path(name, field): of_field for field, of_field in fields_of(type).items()} or items
-        if (inner_type := find_type(inner, path)) is not None:
-            return inner_type
+        if path.startswith((f"{here}.", f"{here}[")):
+            inner = [(join_path(here, name), of_field) for name, of_field in fields_of(type).items()]
+            return _find_type(inner or [(f"{here}[]", item_of(type))], path) if type != UNKNOWN else None
     return None

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
@@ -22,6 +23,7 @@ MOST_LEVELS = 32
 """How deep types nest: Parquet's readers go to 100 levels, of which a list takes two."""
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_SEPARATORS = re.compile(r'[.\[\]{}"]')
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 Result = TypeVar("Result")
 
@@ -47,6 +49,8 @@ class Primitive(Enum):
     def __str__(self) -> str:
         return str(self.value)
 
+
+FLOATING = frozenset({Primitive.FLOAT, Primitive.DOUBLE})
 
 TICKS = {
     Primitive.TIME: 10**3,
@@ -172,9 +176,21 @@ def leaf_paths(columns: Columns, leaves: Collection[Primitive]) -> list[str]:
         return [f"[]{path}" for path in item]
 
     def of_struct(fields: dict[str, list[str]]) -> list[str]:
-        return [f".{name}{path}" for name, paths in fields.items() for path in paths]
+        return [f".{write_name(name)}{path}" for name, paths in fields.items() for path in paths]
 
     return [path[1:] for path in fold(Struct(columns), leaf, of_list, of_struct, lambda _: [])]
+
+
+@functools.lru_cache(maxsize=4096)
+def write_name(name: str) -> str:
+    """Return a name as a step of a path: in quotes if it could be taken for several steps.
+
+    So two fields never have one path: the key `"a.b"` is not the field `b` of `a`.
+
+    >>> write_name("a"), write_name("a.b")
+    ('a', '"a.b"')
+    """
+    return name if name and not _SEPARATORS.search(name) else '"' + name.replace('"', '""') + '"'
 
 
 def fields_of(type: Type | None) -> Columns:

@@ -1,6 +1,7 @@
 """Columns united by name: what holds both of two types, and when nothing does.
 
-Integers widen to doubles; 32 bits widen to 64; any other difference is a conflict.
+Integers and floats widen to doubles, which hold both; 32 bits widen to 64; any other difference is a conflict. Who
+unites columns that have values keeps those of integers that doubles would round (`keep_integers`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from s3lake.schema.types import (
     Unknown,
     fields_of,
     fold,
+    write_name,
 )
 
 _WIDER = {
@@ -27,6 +29,8 @@ _WIDER = {
     frozenset((Primitive.FLOAT, Primitive.DOUBLE)): Primitive.DOUBLE,
     frozenset((Primitive.INT32, Primitive.DOUBLE)): Primitive.DOUBLE,
     frozenset((Primitive.INT64, Primitive.DOUBLE)): Primitive.DOUBLE,
+    frozenset((Primitive.INT32, Primitive.FLOAT)): Primitive.DOUBLE,  # a float has 24 bits, a double all 32
+    frozenset((Primitive.INT64, Primitive.FLOAT)): Primitive.DOUBLE,
 }
 _SHOWN = 80
 LEGAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -109,6 +113,8 @@ def _keep_integers(type: Type, paths: Collection[str], path: str) -> Type:
             return Struct(keep_integers(fields, paths, path))
         case List(item):
             return List(_keep_integers(item, paths, f"{path}[]"))
+        case Map(value):
+            return Map(_keep_integers(value, paths, f"{path}[]"))
     return type
 
 
@@ -149,7 +155,7 @@ def find_illegal_name(columns: Columns) -> str | None:
             if not LEGAL_NAME.fullmatch(name):
                 return name or "''"
             if inner is not None:
-                return join_path(name, inner)
+                return f"{name}.{inner}"
         return None
 
     return fold(Struct(columns), lambda _: None, lambda item: item, of_struct, lambda value: value)
@@ -175,4 +181,5 @@ def format_type(type: Type) -> str:
 
 
 def join_path(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    """Return the path of a field within another; no two fields have the same."""
+    return f"{path}.{write_name(name)}" if path else write_name(name)

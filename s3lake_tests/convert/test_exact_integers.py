@@ -1,17 +1,28 @@
 """Integers that a double does not hold: exact in their column, or refused, at any depth and in any order."""
 
 import json
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf import message_factory
 
 from s3lake.commit.documents import Recorded
 from s3lake.convert import json_table
-from s3lake.convert.limits import NO_LIMITS, Limits
+from s3lake.convert.column import Envelope
+from s3lake.convert.limits import HAS_LARGE, NO_LIMITS, Limits
+from s3lake.convert.values import Conversion
 from s3lake.land.task.outcomes import Done, Grown, unite_recorded
-from s3lake.schema.types import from_document, to_document
+from s3lake.schema import protoc
+from s3lake.schema.changes import find_type
+from s3lake.schema.types import Primitive, from_document, leaf_paths, to_document
+from s3lake.schema.unite import keep_integers
+from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.test_avro_values import record
+from s3lake_tests.convert.test_connect import field, message, struct
+from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed, serving
 
 ONE, TWO = 1795478431311000001, 1795478431311000002
 
@@ -102,3 +113,166 @@ def test_a_column_that_has_held_large_integers_does_not_widen_later() -> None:
     found = read([{"id": 1}, {"id": 0.5}], {"id": "int64"}, limits=Limits(integral=integral))
     assert (rows(found), to_document(found.columns)) == ([{"id": 1}], {"id": "int64"})
     assert found.refused == {1: "field 'id' is double, and its column stays one of integers: it has held larger ones"}
+
+
+# Records with a schema, whose files have its types
+
+
+def of_avro(registry: SchemaRegistry, type: str, value: Any) -> bytes:
+    schema = record(("n", ["null", type]))
+    return framed(registry.add(schema), datum(schema, {"n": value}))
+
+
+def of_connect_json(_: SchemaRegistry, type: str, value: Any) -> bytes:
+    kind = {"long": "int64", "int": "int32"}.get(type, type)
+    return message(struct(field("n", kind, optional=True)), {"n": value})
+
+
+def of_json_schema(registry: SchemaRegistry, type: str, value: Any) -> bytes:
+    kinds = {"long": "int64", "int": "int32", "float": "float32", "double": "float64"}
+    kind = {"type": "integer" if type in ("long", "int") else "number", "connect.type": kinds[type]}
+    number = registry.add({"type": "object", "properties": {"n": kind}}, "JSON")
+    return framed(number, json.dumps({"n": value}).encode())
+
+
+def of_protobuf(registry: SchemaRegistry, type: str, value: Any) -> bytes:
+    kind = {"long": "int64", "int": "int32"}.get(type, type)
+    text = f'syntax = "proto3"; message R {{ optional {kind} n = 1; }}'
+    made = message_factory.GetMessageClass(protoc.compile_message(text, {}, (0,)))
+    return framed(registry.add(text, "PROTOBUF"), b"\0" + made(n=value).SerializeToString())
+
+
+WRITERS = {"avro": of_avro, "connect_json": of_connect_json, "json_schema": of_json_schema, "protobuf": of_protobuf}
+LARGE_REASON = "field 'n' is an integer beyond 2^53, and its column, double, does not hold all of those"
+
+
+@pytest.fixture
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as found:
+        yield found
+
+
+def conversion(converter: str, registry: SchemaRegistry, format: str = "parquet", **more: Any) -> Conversion:
+    return Conversion("string", converter, format, "skip", registry=registry.connection, **more)
+
+
+def cells(found: Any) -> list[Any]:
+    return [row["n"] for part in found.parts for row in part.streams["data"].to_pylist()]
+
+
+@pytest.mark.parametrize("converter", WRITERS)
+@pytest.mark.parametrize("type", ["float", "double"])
+def test_fractions_of_a_schema_are_refused_where_a_column_has_large_integers(
+    registry: SchemaRegistry, converter: str, type: str
+) -> None:
+    write, columns = WRITERS[converter], from_document({"n": "int64"})
+    values = [write(registry, type, value) for value in (0.5, 3.0, None)]
+    found = conversion(converter, registry, integral={"n": HAS_LARGE})(batch(*values), columns)
+    reason = f"field 'n' is {type}, and its column stays one of integers: {HAS_LARGE}"
+    assert found.refused == {0: reason, 1: reason}
+    assert cells(found) == [None]
+    assert cells(conversion(converter, registry)(batch(*values), columns)) == [0.5, 3.0, None]
+
+
+@pytest.mark.parametrize("converter", WRITERS)
+@pytest.mark.parametrize("column", ["float", "double"])
+def test_large_integers_of_a_schema_are_refused_where_a_column_has_fractions(
+    registry: SchemaRegistry, converter: str, column: str
+) -> None:
+    numbers = [2**53 + 1, -(2**53) - 1, 2**53, -(2**53), 2**63 - 1, -(2**63), 5, None]
+    values = [WRITERS[converter](registry, "long", number) for number in numbers]
+    found = conversion(converter, registry)(batch(*values), from_document({"n": column}))
+    assert list(found.refused) == [0, 1, 4, 5]
+    assert all(reason.startswith(LARGE_REASON) for reason in found.refused.values())
+    assert cells(found) == [2**53, -(2**53), 5, None]
+
+
+@pytest.mark.parametrize("converter", WRITERS)
+def test_large_integers_of_a_schema_are_told(registry: SchemaRegistry, converter: str) -> None:
+    write, convert = WRITERS[converter], conversion(converter, registry)
+    assert convert(batch(write(registry, "long", 2**53)), {}).large == set()
+    assert convert(batch(write(registry, "long", 2**53 + 1)), {}).large == {"n"}
+
+
+SHAPES: list[tuple[Any, Any, str]] = [
+    ({"type": "record", "name": "I", "fields": [{"name": "b", "type": "TYPE"}]}, lambda n: {"b": n}, "n.b"),
+    ({"type": "array", "items": "TYPE"}, lambda n: [0, n], "n[]"),
+    ({"type": "map", "values": "TYPE"}, lambda n: {"k": n}, "n[]"),
+    ({"type": "array", "items": {"type": "map", "values": "TYPE"}}, lambda n: [{}, {"k": n}], "n[][]"),
+]
+
+
+@pytest.mark.parametrize(("shape", "wrap", "path"), SHAPES)
+def test_integers_of_a_schema_are_exact_at_any_depth(
+    registry: SchemaRegistry, shape: Any, wrap: Callable[[Any], Any], path: str
+) -> None:
+    def write(type: str, *numbers: Any) -> list[bytes]:
+        schema = record(("n", json.loads(json.dumps(shape).replace("TYPE", type))))
+        number = registry.add(schema)
+        return [framed(number, datum(schema, {"n": wrap(one)})) for one in numbers]
+
+    convert = conversion("avro", registry)
+    whole = convert(batch(*write("long", 2**53 + 1)), {})
+    assert whole.large == {path}
+    stays = conversion("avro", registry, integral={path: HAS_LARGE})(batch(*write("double", 0.5)), whole.seen)
+    assert f"field {path!r} is double, and its column stays one of integers" in stays.refused[0]
+    doubles = convert(batch(*write("double", 0.5)), {}).seen
+    found = convert(batch(*write("long", 1, 2**53 + 1, 2)), doubles)
+    assert list(found.refused) == [1]
+    assert f"field {path!r} is an integer beyond 2^53" in found.refused[1]
+    assert len(cells(found)) == 2
+
+
+def test_keys_of_a_schema_are_judged_in_an_envelope(registry: SchemaRegistry) -> None:
+    envelope = Envelope("record", ("key", "value"), "orders")
+    convert = Conversion("avro", "json", "parquet", "skip", envelope, registry=registry.connection)
+    keys = [of_avro(registry, "long", number) for number in (2**53 + 1, 7)]
+    found = convert(batch(b'{"a":1}', b'{"a":2}', keys=keys), from_document({"key": {"struct": {"n": "double"}}}))
+    assert list(found.refused) == [0]
+    assert found.refused[0].startswith("field 'key.n' is an integer beyond 2^53")
+    assert [row for part in found.parts for row in part.streams["data"].to_pylist()] == [
+        {"key": {"n": 7}, "value": {"a": 2}}
+    ]
+
+
+@pytest.mark.parametrize("type", ["float", "double"])
+def test_csv_has_no_integers_of_a_schema_beside_fractions(registry: SchemaRegistry, type: str) -> None:
+    found = conversion("avro", registry, "csv")(batch(of_avro(registry, type, 0.5)), from_document({"n": "int64"}))
+    assert found.refused == {0: f"field 'n' is {type} by its schema, and its column is int64"}
+
+
+def test_producers_bytes_are_kept_of_the_records_that_stay(registry: SchemaRegistry) -> None:
+    values = [of_avro(registry, "long", number) for number in (7, 2**53 + 1, 8)]
+    found = conversion("avro", registry, "avro")(batch(*values), from_document({"n": "double"}))
+    assert list(found.refused) == [1]
+    (part,) = found.parts
+    assert part.streams["data"].column(0).to_pylist() == [values[0][5:], values[2][5:]]
+
+
+# A path is a list of names: no two fields share one
+
+
+@pytest.mark.parametrize("first", [{"a": {"b": ONE}}, {"a.b": ONE}])
+def test_a_name_with_a_dot_is_not_a_nested_field(first: Any) -> None:
+    other = {"a.b": 0.5} if "a" in first else {"a": {"b": 0.5}}
+    found = read([first, other, {**first, **other}])
+    assert found.refused == {}
+    assert [{name: cell for name, cell in row.items() if cell is not None} for row in rows(found)][:2] == [first, other]
+    (path,) = found.large
+    assert path == ("a.b" if "a" in first else '"a.b"')
+    known = unite_recorded(Recorded({}), [grown(to_document(found.columns), path)], 9)
+    again = read([first, other], known.columns, limits=Limits(integral=dict.fromkeys(known.exact, HAS_LARGE)))
+    assert again.refused == {}
+    assert again.columns == found.columns
+
+
+@pytest.mark.parametrize("name", ["a.b", "a[]", "a[].b", "", "a{}"])
+def test_a_strange_name_has_a_path_of_its_own(name: str) -> None:
+    inner = {"a": {"b": 0.5, "": 0.5}, "a[]": 0.5} if name != "a[]" else {"a": [0.5]}
+    found = read([{name: ONE}, {**inner, name: TWO}])
+    assert found.refused == {}
+    (path,) = found.large
+    assert find_type(found.columns, path) == Primitive.INT64
+    kept = keep_integers({**found.columns, "z": Primitive.DOUBLE}, [path])
+    assert kept == {**found.columns, "z": Primitive.DOUBLE}
+    assert leaf_paths(found.columns, [Primitive.INT64]) == [path]

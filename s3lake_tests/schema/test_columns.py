@@ -36,6 +36,8 @@ def type_of(document: Any) -> Type:
         ("int32", "int64", "int64"),
         ("int32", "double", "double"),
         ("double", "float", "double"),
+        ("int32", "float", "double"),
+        ("float", "int64", "double"),
         ({"map": "int32"}, {"map": "int64"}, {"map": "int64"}),
         (None, "string", "string"),
         ("string", None, "string"),
@@ -58,7 +60,6 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
     [
         ("int64", "string", "field 'a' is string, the sink's files have int64"),
         ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
-        ("int32", "float", "field 'a' is float, the sink's files have int32"),
         ("timestamp", "int64", "field 'a' is int64, the sink's files have timestamp"),
         ("decimal(4,2)", "decimal(5,2)", "field 'a' is decimal(5,2), the sink's files have decimal(4,2)"),
         ({"map": "int64"}, {"struct": {}}, "field 'a' is struct<>, the sink's files have map<string, int64>"),

@@ -15,7 +15,7 @@ from s3lake.commit.documents import Changed, File, Read, Reason, Recorded
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
 from s3lake.schema.changes import Change, find_type, list_changes, list_conflicts
-from s3lake.schema.types import Columns, Primitive, from_document, to_document
+from s3lake.schema.types import FLOATING, Columns, from_document, to_document
 from s3lake.schema.unite import count_leaf_columns, keep_integers, merge_columns
 
 _MOST_SHAPES = 400
@@ -42,7 +42,7 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
 
     Attributes:
         shapes: shapes of records that SQL reads (`land.sql.table`).
-        large: paths of columns in which records without a schema have integers beyond 2^53.
+        large: paths of columns in which records have integers beyond 2^53.
     """
 
     partition: int
@@ -161,7 +161,7 @@ def unite_recorded(
 def _exact(recorded: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
     """Paths of columns that have held integers beyond 2^53, with those seen now; a column of doubles stays one."""
     seen = {path for one in outcomes for path in one.large} - {*recorded}
-    return (*recorded, *sorted(path for path in seen if find_type(columns, path) != Primitive.DOUBLE))
+    return (*recorded, *sorted(path for path in seen if find_type(columns, path) not in FLOATING))
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
@@ -181,6 +181,26 @@ def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequenc
 def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] = ()) -> Columns:
     """Columns, also of records that brought their own schema; `integral` are paths that stay integers."""
     return keep_integers(reduce(merge_columns, (from_document(one.seen) for one in done), columns), integral)
+
+
+def is_judged_by(recorded: Recorded, columns: Columns, integral: Collection[str], done: Iterable[Done]) -> bool:
+    """Return whether no task would refuse more integers, or more fractions, by what is recorded by now.
+
+    Records with a schema bring the types of their files: other tasks of the micro-batch, or another hour that lands at
+    the same time, may have seen integers beyond 2^53 where these saw fractions, or fractions where these saw such.
+
+    Args:
+        recorded: by now.
+        columns: of the files when the tasks began.
+        integral: paths that stayed integers for them.
+        done: what they staged.
+    """
+    present, unknown = from_document(recorded.columns), {*recorded.exact} - {*integral}
+    seen = [from_document(one.seen) for one in done]
+    if any(find_type(of_task, path) in FLOATING for of_task in seen for path in unknown):
+        return False
+    widened = {path for one in done for path in one.large if find_type(present, path) in FLOATING}
+    return all(find_type(columns, path) in FLOATING for path in widened)
 
 
 def merge_reads(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
