@@ -24,7 +24,8 @@ from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.rows import Form, RowStage, plain_type
 from s3lake.objects.columns import cast_column
 from s3lake.schema.arrow import from_arrow, to_arrow
-from s3lake.schema.types import Columns, from_document, to_document
+from s3lake.schema.changes import find_differences, find_type
+from s3lake.schema.types import Columns, Primitive, from_document, to_document
 from s3lake.schema.unite import check_column_limit
 from s3lake.spark.failures import translate_error
 from s3lake.store.trial import ensure_tried
@@ -173,6 +174,12 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
     before = stored[0] if stored else Recorded({})
     grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], sys.maxsize)
     columns = from_document(grown.columns)
+    for path, old, new in find_differences(from_document(before.columns), columns):
+        if old is Primitive.INT64 and new is Primitive.DOUBLE:
+            raise ConfigurationError(
+                f"{name}: column {path!r} is {find_type(own, path)}, and int64 in the hours that are landed: cast it, "
+                "or give the table another name"
+            )
     rule = binding.conversion(sink, target.topic).table or FORMATS[sink.format.type].rule
     reason = explain_unsupported(columns, rule) or check_column_limit(
         columns, from_document(before.columns), sink.max_columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -136,6 +137,8 @@ def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     of = pa.types
     if column.type == target:
         return column
+    if 0 < len(column) == column.null_count:
+        return pa.nulls(len(column), target)
     mask = column.is_null() if column.null_count else None
     if of.is_struct(target) and of.is_struct(column.type):
         fields = [
@@ -146,11 +149,12 @@ def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(fields, fields=list(target), mask=column.is_null())
     if of.is_map(target) and of.is_map(column.type):
-        items = cast_column(column.items, target.item_type)
-        return pa.MapArray.from_arrays(column.offsets, column.keys, items, mask=mask).cast(target)
+        offsets, keys = _read_items(_as_lists(column, column.keys))
+        _, items = _read_items(_as_lists(column, column.items))
+        return pa.MapArray.from_arrays(offsets, keys, cast_column(items, target.item_type), mask=mask).cast(target)
     if of.is_list(target) and of.is_list(column.type):
-        items = cast_column(column.values, target.value_type)
-        return pa.ListArray.from_arrays(column.offsets, items, mask=mask).cast(target)
+        offsets, items = _read_items(column)
+        return pa.ListArray.from_arrays(offsets, cast_column(items, target.value_type), mask=mask).cast(target)
     if of.is_string(target) and column.type in (pa.uuid(), pa.binary(16)):
         cells = column.cast(pa.binary(16)).to_pylist()
         return pa.array([None if cell is None else str(UUID(bytes=cell)) for cell in cells], pa.string())
@@ -158,12 +162,38 @@ def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(target, column)
     if not _can_widen(column.type, target):
         raise IncompatibleTypeError
-    try:
-        return column.cast(target)
-    except pa.ArrowInvalid:
-        if of.is_floating(target) and of.is_integer(column.type):
-            raise RoundedError from None
-        raise
+    if of.is_floating(target) and of.is_integer(column.type):
+        return _cast_integers(column, target)
+    return column.cast(target)
+
+
+def _as_lists(maps: pa.MapArray, flat: pa.Array) -> pa.ListArray:
+    """Return the keys, or the values, of each map as a list."""
+    offsets = maps.offsets.to_numpy()
+    own = flat.slice(offsets[0], offsets[-1] - offsets[0])
+    return pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), own, mask=maps.is_null())
+
+
+def _read_items(lists: pa.ListArray) -> tuple[pa.Int32Array, pa.Array]:
+    """Return where the items of each list begin, and all items: a cut out of lists has those of others, null ones any.
+
+    Arrow takes no mask beside the offsets of a cut.
+    """
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), pc.list_flatten(lists)
+
+
+def _cast_integers(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast integers to floats that are the same numbers: Arrow's own check refuses 2^53 + 2, which a double holds."""
+    floats = column.cast(target, safe=False)
+    wide = floats.cast(pa.float64())
+    is_within = pc.and_(pc.greater_equal(wide, -(2.0**63)), pc.less(wide, 2.0**63))
+    if (
+        not pc.all(is_within, min_count=0).as_py()
+        or not pc.all(pc.equal(wide.cast(pa.int64(), safe=False), column.cast(pa.int64())), min_count=0).as_py()
+    ):
+        raise RoundedError
+    return floats
 
 
 def _can_widen(narrow: pa.DataType, wide: pa.DataType) -> bool:

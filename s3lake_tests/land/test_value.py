@@ -5,6 +5,8 @@ import datetime
 import decimal
 import io
 import json
+import math
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -211,6 +213,36 @@ def test_a_column_of_another_type_is_refused_and_the_hour_stays() -> None:
     assert read_recorded_columns(target.index) == before
 
 
+@pytest.mark.parametrize("type", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(
+    ("wrap", "path"),
+    [
+        (lambda type: type, "n"),
+        (lambda type: pa.struct([("b", type)]), "n.b"),
+        (lambda type: pa.list_(type), "n[]"),
+        (lambda type: pa.map_(pa.string(), type), "n[]"),
+    ],
+)
+def test_a_column_of_integers_does_not_become_one_of_fractions(
+    wrap: Callable[[pa.DataType], pa.DataType], path: str, type: pa.DataType
+) -> None:
+    target = target_of()
+    land_value(target, HOUR, pa.table({"n": pa.nulls(1, wrap(pa.int64()))}))
+    with pytest.raises(ConfigurationError, match=f"column '{re.escape(path)}' is .*, and int64 in the hours that are"):
+        land_value(target, NEXT, pa.table({"n": pa.nulls(1, wrap(type))}))
+    assert [manifest.hour for hour in (HOUR, NEXT) for manifest in manifests(target, hour)] == [HOUR]
+
+
+def test_integers_that_a_column_of_fractions_holds_join_it_and_others_are_refused() -> None:
+    target = target_of()
+    land_value(target, HOUR, pa.table({"n": [0.5]}))
+    land_value(target, NEXT, numbers(2**53, 2**60))
+    assert rows(target, NEXT) == [{"n": 2.0**53}, {"n": 2.0**60}]
+    with pytest.raises(ConfigurationError, match=r"column 'n' holds integers.*cannot hold all of them exactly"):
+        land_value(target, NEXT, numbers(2**53 + 1))
+    assert rows(target, NEXT) == [{"n": 2.0**53}, {"n": 2.0**60}]
+
+
 @pytest.mark.parametrize(
     ("sink", "table", "why"),
     [
@@ -335,3 +367,57 @@ def test_a_table_is_reformatted_and_expires_and_may_be_landed_again(was: str, no
     assert (data_keys(after), manifests(after)[0].partitions[0].erased) == ([], 3)
     land_value(after, HOUR, numbers(4))
     assert [row for body in bodies(after) for row in READ[now](body)] == [4]
+
+
+@pytest.mark.parametrize("column", ["list", "map", "struct"])
+def test_batches_that_are_cut_out_land_in_recorded_columns_that_are_wider(column: str) -> None:
+    kinds = {"list": pa.list_, "map": lambda of: pa.map_(pa.string(), of), "struct": lambda of: pa.struct([("a", of)])}
+    cells: Any = {"list": [[1], None, [2, None]], "map": [[("k", 1)], None, [("k", 2)]], "struct": [{"a": 1}, None, {}]}
+    target = target_of()
+    land_value(target, HOUR, pa.table({"n": pa.array(cells[column], kinds[column](pa.int64()))}))
+    narrow = pa.table({"n": pa.array(cells[column], kinds[column](pa.int32()))})
+    land_value(target, NEXT, narrow.slice(1))
+    wide = pa.array(cells[column], kinds[column](pa.int64())).to_pylist()
+    assert [row["n"] for row in rows(target, NEXT)] == wide[1:]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "path"),
+    [
+        (lambda type: type, "s"),
+        (lambda type: pa.struct([("t", type)]), "s.t"),
+        (lambda type: pa.list_(type), "s"),
+        (lambda type: pa.map_(pa.string(), type), "s"),
+    ],
+)
+@pytest.mark.parametrize("format", ["parquet", "json"])
+def test_a_struct_with_two_fields_of_one_name_is_refused(
+    format: str, wrap: Callable[[pa.DataType], pa.DataType], path: str
+) -> None:
+    twice = pa.struct([pa.field("a", pa.int64()), pa.field("a", pa.string())])
+    target = target_of(format={"type": format})
+    with pytest.raises(ConfigurationError, match=f"column '{path}' has two fields that are called 'a': rename one"):
+        land_value(target, HOUR, pa.table({"s": pa.nulls(1, wrap(twice))}))
+    assert manifests(target) == []
+
+
+def test_numbers_that_json_does_not_have_are_their_names() -> None:
+    target = target_of(format={"type": "json"}, layout={"partition_by": ["n"]})
+    odd = {"n": [math.nan, math.inf, -math.inf, 0.5, None], "l": [[math.nan, None]] * 5}
+    table = pa.table(
+        odd | {"s": [{"a": math.inf}] * 5, "m": pa.array([[("k", math.nan)]] * 5, pa.map_("string", "double"))}
+    )
+    land_value(target, HOUR, table)
+    found = [json.loads(line) for body in bodies(target) for line in body.splitlines()]
+    assert sorted((row["n"] for row in found), key=str) == ["-Infinity", 0.5, "Infinity", "NaN", None]
+    assert [row["l"] for row in found] == [["NaN", None]] * 5
+    assert [row["s"] for row in found] == [{"a": "Infinity"}] * 5
+    assert [row["m"] for row in found] == [{"k": "NaN"}] * 5
+    places = sorted(key.rsplit("/", 2)[-2] for key in target.store.list("") if "n=" in key)  # type: ignore[attr-defined]
+    assert places == ["n=-Infinity", "n=0.5", "n=Infinity", "n=NaN", "n=[missing]"]
+
+
+def test_a_map_with_a_key_twice_is_no_object_of_json() -> None:
+    table = pa.table({"m": pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64()))})
+    with pytest.raises(ConfigurationError, match="a map has a key twice, which an object of JSON cannot"):
+        land_value(target_of(format={"type": "json"}), HOUR, table)

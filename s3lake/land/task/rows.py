@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3lake.commit.documents import File
 from s3lake.errors import ConfigurationError, S3LakeError
@@ -61,6 +63,10 @@ def plain_type(type: pa.DataType, column: str) -> pa.DataType:
     if of.is_decimal(type) and type.precision <= _DECIMAL_DIGITS:
         return pa.decimal128(type.precision, type.scale)
     if of.is_struct(type):
+        names = [field.name for field in type]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigurationError(f"column {column!r} has two fields that are called {twice!r}: rename one")
         return pa.struct([(field.name, plain_type(field.type, f"{column}.{field.name}")) for field in type])
     if of.is_map(type):
         return pa.map_(pa.string(), plain_type(type.item_type, column))
@@ -80,7 +86,7 @@ def place_rows(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stamp_ms: 
     group = keys.fixed_group(partition)
     if group is not None:
         return group
-    values = [msgspec.json.encode(row, enc_hook=str) for row in rows.to_pylist()] if keys.needs("value") else ()
+    values = [msgspec.json.encode(row, enc_hook=str) for row in _list_rows(rows)] if keys.needs("value") else ()
     stamps = [stamp_ms] * len(rows) if keys.needs("timestamp") else ()
     groups = keys.groups(partition, RecordColumns(values=values, timestamps=stamps), len(rows))
     strange = next((one for one in groups if not isinstance(one, str)), None)
@@ -160,12 +166,48 @@ class RowStage:
                 ) from None
         return pa.record_batch(columns, schema=self.plain)
 
+    def _list_objects(self, rows: pa.RecordBatch) -> list[Any]:
+        try:
+            return _list_rows(rows, maps_as_pydicts="strict")
+        except KeyError as error:
+            raise ConfigurationError(
+                f"{self.name}: a map has a key twice, which an object of JSON cannot: {error}"
+            ) from None
+
     def _payload(self, rows: pa.RecordBatch) -> Any:
         if self.form == "columns":
             return cast_batch(rows, self.columns, self.name)
         if self.form == "json":
-            return pa.array([_json(row) for row in rows.to_pylist(maps_as_pydicts="strict")], pa.binary())
+            return pa.array(map(_json, self._list_objects(rows)), pa.binary())
         cells = rows.column(0).cast(pa.binary()).fill_null(b"")
         if any(b"\n" in cell for cell in cells.to_pylist()) and self.files.formats["data"].type == "text":
             raise ConfigurationError(f"{self.name}: a cell has a line end, and format text has a row a line")
         return cells
+
+
+def _list_rows(rows: pa.RecordBatch, **options: Any) -> list[Any]:
+    """Return rows as JSON has them: NaN and infinities, which are no numbers of JSON, are their names."""
+    listed: list[Any] = rows.to_pylist(**options)
+    return [*map(_name_numbers, listed)] if any(map(_has_odd_number, rows.columns)) else listed
+
+
+def _has_odd_number(column: pa.Array) -> bool:
+    of = pa.types
+    if of.is_floating(column.type):
+        return not pc.all(pc.is_finite(column), min_count=0).as_py()
+    if of.is_list(column.type):
+        return _has_odd_number(pc.list_flatten(column))
+    if of.is_map(column.type):
+        return _has_odd_number(column.items)
+    return of.is_struct(column.type) and any(map(_has_odd_number, column.flatten()))
+
+
+def _name_numbers(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {name: _name_numbers(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [*map(_name_numbers, value)]
+    return value
