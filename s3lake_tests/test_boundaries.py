@@ -65,7 +65,7 @@ VERIFY_MAY_IMPORT = {
 }
 """All that `verify` shares with the writer, and why: it finds the writer's mistakes, so it may share none."""
 
-VERIFY_SHARES = {"verify.transforms": {"transform.batch", "transform.chain", "convert.column"}}
+VERIFY_SHARES = {"verify.transforms": {"transform.batch", "transform.chain", "convert.column", "schema.details"}}
 """The exception, which docs/guarantees.md says: only transforms know what they do to a record."""
 
 OBJECTS_KNOWS = {"errors", "schema.types", "commit.documents"}

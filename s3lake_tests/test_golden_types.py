@@ -205,11 +205,13 @@ PROTO = "\n".join(
 )
 CONVERTERS = {"avro": "avro", "proto": "protobuf", "json": "json_schema", "connect": "connect_json"}
 CASES = [
-    pytest.param(number, language, format, id=f"{line.column} of {language} in {format} ({number})")
+    pytest.param(number, language, format, chain, id=f"{line.column} of {language} in {format}{chain} ({number})")
     for number, line in enumerate(LINES)
     for language in CONVERTERS
     if getattr(line, language) is not None
     for format in ("parquet", "avro", "json", "csv", "iceberg")
+    for chain in ("", " behind a transform")
+    if not (chain and format == "iceberg")  # it lists Parquet's files
 ]
 
 
@@ -223,15 +225,19 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return catalog
 
 
-@pytest.mark.parametrize(("number", "language", "format"), CASES)
+INSERT = {"type": "InsertField$Value", "options": {"static.field": "s", "static.value": "x"}}
+
+
+@pytest.mark.parametrize(("number", "language", "format", "chain"), CASES)
 def test_a_value_has_its_column_and_comes_back(
-    registry: SchemaRegistry, catalog: Any, tmp_path: Path, number: int, language: str, format: str
+    registry: SchemaRegistry, catalog: Any, tmp_path: Path, number: int, language: str, format: str, chain: str
 ) -> None:
-    line = LINES[number]
+    line, more = LINES[number], {"s": "x"} if chain else {}
     converter: dict[str, Any] = {"value": CONVERTERS[language]}
     converter |= {} if language == "connect" else {"registry": {"url": registry.url}}
     form = {"type": "parquet" if format == "iceberg" else format}
-    world = World(format=form, converter=converter, errors={"tolerance": "all"})
+    transforms = [INSERT] if chain else []
+    world = World(format=form, converter=converter, errors={"tolerance": "all"}, transforms=transforms)
     staged(world, [(None, _message(registry, line, number, language), [])])
     report = world.verify()
     is_refused = format == "csv" and line.csv is None
@@ -242,13 +248,13 @@ def test_a_value_has_its_column_and_comes_back(
     (file,) = manifest.files
     body = world.store.objects[file.key][0]
     if format == "csv":
-        assert body.decode() == f"c\n{line.csv}\n"
+        assert body.decode() == (f'c,s\n{line.csv},"x"\n' if chain else f"c\n{line.csv}\n")
     if format == "json":
-        assert json.loads(body) == {"c": line.text}
+        assert json.loads(body) == {"c": line.text, **more}
         return
     assert manifest.columns
     types = from_document(manifest.columns)
-    assert {name: str(type) for name, type in types.items()} == {"c": line.column}
+    assert {name: str(type) for name, type in types.items()} == {"c": line.column, **({"s": "string"} if more else {})}
     if format == "csv":
         return
     if format == "iceberg" and line.column == "time":  # Iceberg's are to the microsecond, Connect's files are not
@@ -261,7 +267,7 @@ def test_a_value_has_its_column_and_comes_back(
         shape = Shape.from_manifest(manifest)
         found = read_batches(shape, body, file.key, columns.read_schema(shape))
         rows = [row for batch in found for row in batch.to_pylist()]
-    assert rows == [{"c": line.read if line.read is not None and format != "iceberg" else line.cell}]
+    assert rows == [{"c": line.read if line.read is not None and format != "iceberg" else line.cell, **more}]
 
 
 def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp_path: Path) -> None:

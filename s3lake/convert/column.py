@@ -44,9 +44,17 @@ class Schemas:
         names = pa.array([schema.name for schema in self.distinct], pa.string())
         return names.take(pa.array(self.codes, mask=self.codes < 0))
 
-    def to_json(self) -> pa.BinaryArray:
-        """Return the JSON of all rows, null for those without a schema; each schema has its columns."""
-        texts = [json_text.make_encoder(of.type)(array) for of, array in zip(self.distinct, self.arrays, strict=True)]
+    def to_json(self, *, as_connect: bool = False) -> pa.BinaryArray:
+        """Return the JSON of all rows, null for those without a schema; each schema has its columns.
+
+        Args:
+            as_connect: whether the values are Connect's payloads, whose maps of other keys than texts are pairs.
+        """
+        encoders = [
+            json_text.make_payload_encoder(of.type, of.detail) if as_connect else json_text.make_encoder(of.type)
+            for of in self.distinct
+        ]
+        texts = [encode(array) for encode, array in zip(encoders, self.arrays, strict=True)]
         starts = np.cumsum([0, *map(len, texts)])
         at = starts[self.codes] + self.at
         joined = pa.concat_arrays(texts)
@@ -157,15 +165,14 @@ class Column:
         if schemas is None:
             lines, refused = check_json_lines(data)
             return replace(self, data=lines, is_checked=True), refused
-        described = schemas.codes >= 0
-        refused: Refusals = {}
+        described, refused = schemas.codes >= 0, Refusals()
         if not described.all():
             mask = pa.array(described)
             plain, refused = check_json_lines(pc.if_else(mask, pa.scalar(None, pa.binary()), data))
             data = pc.if_else(mask, data, plain)
         if texts:
             is_typed = pc.and_(pa.array(described), data.is_valid())
-            data = pc.if_else(is_typed, schemas.to_json(), data)
+            data = pc.if_else(is_typed, schemas.to_json(as_connect=self.facts.enveloped), data)
         if not spliced:
             schemas = replace(schemas, distinct=tuple(replace(one, file=None) for one in schemas.distinct))
         return replace(self, data=data, schemas=schemas, is_checked=True), refused

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode.buffers import base64, data_of, slice_values, uuid_texts
-from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
+from s3lake.schema.details import MAP_ENTRY, Detail
+from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type, Unknown, fold
 
 _NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -99,6 +100,30 @@ def _quote_or_base64(value: bytes | None) -> bytes:
 
 
 # Columns of any type
+
+
+@functools.lru_cache(maxsize=1024)
+def make_payload_encoder(type: Type, detail: Detail | None) -> Encode:
+    """Return what encodes the values of a schema of Connect as its converter does: maps of other keys as pairs."""
+    inner = detail.inner if detail is not None else ()
+    match type:
+        case List(Struct(entry) as item) if inner and inner[0].name == MAP_ENTRY:
+            parts = [
+                make_payload_encoder(part, each) for part, each in zip(entry.values(), inner[0].inner, strict=True)
+            ]
+            return partial(_encode_items, partial(_encode_pairs, *parts))
+        case List(item):
+            return partial(_encode_items, make_payload_encoder(item, inner[0] if inner else None))
+        case Map(value):
+            return partial(_encode_object, make_payload_encoder(value, inner[0] if inner else None))
+        case Struct(fields):
+            pairs = zip(fields.items(), inner or [None] * len(fields), strict=True)
+            return partial(_encode_members, {name: make_payload_encoder(of, each) for (name, of), each in pairs})
+    return make_encoder(type)
+
+
+def _encode_pairs(key: Encode, value: Encode, array: pa.StructArray) -> pa.BinaryArray:
+    return concat(b"[", key(array.field(0)), b",", value(array.field(1)), b"]")
 
 
 @functools.lru_cache(maxsize=1024)

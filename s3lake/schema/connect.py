@@ -17,7 +17,7 @@ from typing import Annotated, Any, Optional
 import msgspec
 from msgspec import structs
 
-from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
+from s3lake.schema.details import MAP_ENTRY, NAME_SPACE, REQUIRED, Detail
 from s3lake.schema.types import (
     MOST_DIGITS,
     MOST_LEVELS,
@@ -301,7 +301,7 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
 
     decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
     type = List(Struct({"key": keys.type, "value": values.type}))
-    entry = Detail(required=True, name=f"{NAME_SPACE}.MapEntry", inner=(keys.detail, values.detail))
+    entry = Detail(required=True, name=MAP_ENTRY, inner=(keys.detail, values.detail))
     detail = Detail(required=True, inner=(entry,))
     return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None, detail)
 

@@ -15,6 +15,8 @@ from s3lake.schema.types import Type, fields_of
 NAME_SPACE = "io.confluent.connect.avro"
 """Of records that Confluent's AvroData names, where a schema does not."""
 
+MAP_ENTRY = f"{NAME_SPACE}.MapEntry"
+"""Of an entry of a map whose keys are not strings."""
 
 NAME = b"s3lake.name"
 """Metadata of a schema or of a field: the full name of the record."""

@@ -220,12 +220,13 @@ class Rows:
     def _build_text_part(self, name: str, registry: Connection | None) -> Decode:
         """Return what makes a key or a value what the text of its row holds."""
         decode = self._build_text_decoder(name, registry)
+        as_it_is = self._shape.format.startswith("json") and self._shape.converter(name) == "json_schema"
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
                 return to_json_form(data.value)
             if type(data) is PlainJson:
-                return to_json_form(parse_json(data))
+                return _to_json_text(data) if as_it_is else to_json_form(parse_json(data))
             return decode(data)
 
         return read

@@ -17,11 +17,14 @@ from s3lake.source.records import SCHEMA
 from s3lake.transform.batch import apply_chain
 from s3lake.transform.chain import Chain
 from s3lake.verify.log import Records, to_records
-from s3lake.verify.values import Decoded, Float32, Map, PlainJson, Uuid
+from s3lake.verify.values import Decoded, Float32, Map, Pairs, PlainJson, Uuid
 
 if TYPE_CHECKING:
     from s3lake.convert.column import Column
+    from s3lake.schema.details import Detail
     from s3lake.sink import Sink
+
+_MAP_ENTRY = "io.confluent.connect.avro.MapEntry"
 
 
 class Transforms:
@@ -80,7 +83,9 @@ def _decode_column(column: Column) -> list[Any]:
     texts = column.data.to_pylist()
     if column.schemas is None:
         return [None if text is None else PlainJson(text) for text in texts]
-    by_schema = [list(map(_read_cell, array)) for array in column.schemas.arrays]
+    pairs = zip(column.schemas.distinct, column.schemas.arrays, strict=True)
+    is_connect = column.converter == "connect_json"  # lines have maps of other keys than texts as pairs then
+    by_schema = [[_read_cell(cell, schema.detail if is_connect else None) for cell in array] for schema, array in pairs]
     decoded: list[Any] = []
     for text, code, at in zip(texts, column.schemas.codes.tolist(), column.schemas.at.tolist(), strict=True):
         if code < 0:
@@ -91,17 +96,21 @@ def _decode_column(column: Column) -> list[Any]:
     return decoded
 
 
-def _read_cell(cell: pa.Scalar) -> Any:
-    """Return a cell of a column as `verify.values` has decoded values."""
+def _read_cell(cell: pa.Scalar, detail: Detail | None) -> Any:
+    """Return a cell of a column as `verify.values` has decoded values; `detail` tells maps of Connect from lists."""
     if not cell.is_valid:
         return None
-    of, type = pa.types, cell.type
+    of, type, inner = pa.types, cell.type, detail.inner if detail is not None else ()
     if of.is_struct(type):
-        return {name: _read_cell(inner) for name, inner in cell.items()}
+        pairs = zip(cell.items(), inner or [None] * type.num_fields, strict=True)
+        return {name: _read_cell(part, each) for (name, part), each in pairs}
+    item = inner[0] if inner else None
     if of.is_map(type):
-        return Map({entry["key"].as_py(): _read_cell(entry["value"]) for entry in cell.values})
+        return Map({entry["key"].as_py(): _read_cell(entry["value"], item) for entry in cell.values})
     if of.is_list(type):
-        return list(map(_read_cell, cell.values))
+        cells = [_read_cell(each, item) for each in cell.values]
+        is_map = item is not None and item.name == _MAP_ENTRY
+        return Pairs([(entry["key"], entry["value"]) for entry in cells]) if is_map else cells
     if of.is_float32(type):
         return Float32(cell.as_py())
     if of.is_timestamp(type) or of.is_time(type) or of.is_date(type):
