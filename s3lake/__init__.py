@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from s3lake.orchestration.downstream import on_sealed_hours as on_sealed_hours
     from s3lake.orchestration.io_manager import KafkaHours as KafkaHours
     from s3lake.orchestration.io_manager import SinkIOManager as SinkIOManager
+    from s3lake.orchestration.overlapping_hours import OverlappingHours as OverlappingHours
     from s3lake.orchestration.s3_resource import S3Resource as S3Resource
     from s3lake.orchestration.spark_resource import SparkResource as SparkResource
     from s3lake.orchestration.translator import SinkTranslator as SinkTranslator
@@ -47,6 +48,7 @@ _NAMES = {
     "orchestration.component": ["SinkComponent"],
     "orchestration.downstream": ["forward", "on_sealed_hours"],
     "orchestration.io_manager": ["KafkaHours", "SinkIOManager"],
+    "orchestration.overlapping_hours": ["OverlappingHours"],
     "orchestration.s3_resource": ["S3Resource"],
     "orchestration.spark_resource": ["SparkResource"],
     "orchestration.translator": ["SinkTranslator", "dead_letters_key", "hourly", "sealed_key", "sink_key"],

@@ -15,6 +15,7 @@ from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.downstream import automation_sensor, counts_by_type, forward_assets
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.jobs import group_job, hourly_schedule, land_job, nightly_schedule, prune_job
+from s3lake.orchestration.other_zones import other_zones_sensor
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.sensor import group_sensor, topic_sensor
 from s3lake.orchestration.topics import topics_of
@@ -88,6 +89,7 @@ def build_definitions(
             *_landing_sensors(catalog, jobs, groups, running),
             *(in_time_sensor(catalog, config.sink(name), running) for name in jobs),
             *([automation_sensor(catalog, downstream, running)] if downstream else []),
+            other_zones_sensor(catalog, running),
         ],
         jobs=[*own_jobs, *prunes],
         schedules=[

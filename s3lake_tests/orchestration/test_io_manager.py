@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import pyarrow
 import pytest
 
+import s3lake
 from s3lake import hours
 from s3lake.errors import RecordError
 from s3lake.land.landing import land
@@ -60,6 +62,28 @@ class TestHours:
             lake.produce(topic, values(10, first=20 * number + 10), at(hour, 5), 1)
         land(lake.target(topic, self.SETTINGS, AFTER), [NINE, TEN, ELEVEN])
         return topic
+
+    def test_a_partition_of_another_zone_gets_all_hours_that_overlap_it(self, lake: Lake, topic: str) -> None:
+        seen: list[int] = []
+        config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
+
+        @dg.asset(
+            ins={"records": dg.AssetIn(["s3", "events", topic], partition_mapping=s3lake.OverlappingHours())},
+            partitions_def=dg.TimeWindowPartitionsDefinition(  # from 09:30 to 11:30 in UTC
+                "2026-01-05T15", "%Y-%m-%dT%H", cron_schedule="0 15,17 * * *", timezone="Asia/Kolkata"
+            ),
+        )
+        def downstream(records: pyarrow.Table) -> None:
+            seen.extend(sorted(records["id"].to_pylist()))
+
+        definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[downstream]))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = job.execute_in_process(
+                instance=instance, asset_selection=[downstream.key], partition_key="2026-01-05T15"
+            )
+        assert result.success
+        assert seen == list(range(60))
 
     @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
     def test_an_input_annotated_as_a_dict_gets_one_frame_an_hour(self, lake: Lake, topic: str) -> None:

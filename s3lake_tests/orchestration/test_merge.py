@@ -80,11 +80,18 @@ def shown(definitions: dg.Definitions) -> dict[tuple[str, str], str]:
     with disable_dagster_warnings():
         snap = RepositorySnap.from_def(built)
     jobs = [job for job in built.get_all_jobs() if not job.name.startswith("__")]
+    selected = {one.name: one.asset_selection for one in snap.sensors if one.asset_selection is not None}
+    conditioned = {one.asset_key for one in snap.asset_nodes if one.automation_condition is not None}
     found: dict[tuple[str, str], Any] = {
         **{("asset", one.asset_key.to_user_string()): one for one in snap.asset_nodes},
         **{("check", str(one.key)): one for one in snap.asset_check_nodes or ()},
         **{("schedule", one.name): one for one in snap.schedules},
-        **{("sensor", one.name): one for one in snap.sensors},
+        **{("sensor", one.name): replace(one, asset_selection=None) for one in snap.sensors},
+        # Dagster writes its own sensor's selection as all assets but those of other sensors: what it comes to counts.
+        **{
+            ("selection", name): sorted(conditioned & keys.resolve(built.asset_graph))
+            for name, keys in selected.items()
+        },
         **{("resource", one.name): replace(one, **UNUSED) for one in snap.resources or ()},
         **{("job", one.name): JobSnap.from_job_def(one).node_defs_snapshot for one in jobs},
         **{("graph", one.name): JobSnap.from_job_def(one).dep_structure_snapshot for one in jobs},
@@ -95,7 +102,7 @@ def shown(definitions: dg.Definitions) -> dict[tuple[str, str], str]:
 def test_nothing_of_a_project_changes_when_two_configurations_are_merged_into_it() -> None:
     project = shop()
     before, after = shown(project), shown(merged(project))
-    assert len(before) == 2 + 1 + 1 + 2 + 5 + 2 + 2  # one of the sensors is Dagster's, for automation conditions
+    assert len(before) == 2 + 1 + 1 + 2 + 1 + 5 + 2 + 2  # one of the sensors is Dagster's, for automation conditions
     assert {name: after[name] for name in before} == before
     for sort in ("asset", "job", "sensor", "schedule", "resource"):
         assert sum(name[0] == sort for name in after.keys() - before.keys()) >= 2 * 2

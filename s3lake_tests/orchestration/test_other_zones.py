@@ -1,0 +1,177 @@
+"""Assets of other time zones that follow sealed hours: when they fire, which sensor does it, and what is refused."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._serdes import deserialize_value, serialize_value
+
+import s3lake
+from s3lake import hours
+from s3lake.orchestration.translator import sealed_key, sink_key
+from s3lake_tests.kit.sinks import make_config, make_sink
+
+SINK = make_sink(start="2026-10-25T00")
+SEALED, LANDED = sealed_key(SINK, "orders"), sink_key(SINK, "orders")
+NEW_YORK = dg.DailyPartitionsDefinition("2026-10-26", timezone="America/New_York")
+UTC = dg.DailyPartitionsDefinition("2026-10-26", timezone="UTC")
+MAPPED = dg.AssetDep(SEALED, partition_mapping=s3lake.OverlappingHours())
+
+
+def report(name: str, dependency: Any, partitions: dg.PartitionsDefinition, *, follows: bool = True) -> Any:
+    """An asset that reads hours, and follows them or not."""
+
+    @dg.asset(
+        key=name,
+        deps=[dependency],
+        partitions_def=partitions,
+        automation_condition=s3lake.on_sealed_hours() if follows else None,
+    )
+    def daily() -> None: ...
+
+    return daily
+
+
+def project(*assets: Any) -> dg.Definitions:
+    return dg.Definitions.merge(s3lake.build_definitions(make_config(SINK)), dg.Definitions(assets=assets))
+
+
+class World:
+    """A daily report of New York beside one in UTC, and ticks of what materialises them."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.definitions = project(report("local", MAPPED, NEW_YORK), report("utc", SEALED, UTC))
+        self.instance, self.cursor = instance, None
+        self.tick()
+
+    def tick(self) -> list[tuple[str, str | None]]:
+        """What is asked for now: asset and partition."""
+        result = dg.evaluate_automation_conditions(
+            self.definitions,
+            self.instance,
+            cursor=self.cursor,
+            asset_selection=dg.AssetSelection.assets("local", "utc"),
+            evaluation_time=hours.parse("2026-11-03T06"),
+        )
+        self.cursor = result.cursor  # type: ignore[assignment]
+        return [
+            (name, partition)
+            for name in ("local", "utc")
+            for partition in sorted(result.get_requested_partitions(dg.AssetKey(name)))  # type: ignore[type-var]
+        ]
+
+    def happens(self, key: dg.AssetKey, *partitions: str) -> None:
+        for partition in partitions:
+            self.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition))
+
+
+@pytest.fixture
+def world(instance: dg.DagsterInstance) -> World:
+    return World(instance)
+
+
+def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(world: World) -> None:
+    of_day = list(hours.span("2026-11-01T04", "2026-11-02T04"))
+    world.happens(SEALED, *of_day[:-1])
+    assert ("local", "2026-11-01") not in world.tick()
+    world.happens(SEALED, of_day[-1])
+    assert world.tick() == [("local", "2026-11-01")]
+    world.happens(dg.AssetKey("local"), "2026-11-01")
+    assert world.tick() == []
+
+
+def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: World) -> None:
+    world.happens(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
+    assert world.tick() == [("local", "2026-11-01")]
+    world.happens(dg.AssetKey("local"), "2026-11-01")
+    assert world.tick() == []
+    world.happens(SEALED, "2026-11-02T04")
+    assert world.tick() == [("local", "2026-11-01")]
+
+
+def test_a_local_day_fires_beside_one_in_utc(world: World) -> None:
+    world.happens(SEALED, *hours.span("2026-11-01T00", "2026-11-02T04"))
+    assert world.tick() == [("local", "2026-11-01"), ("utc", "2026-11-01")]
+
+
+def targets(definitions: dg.Definitions) -> dict[str, set[str]]:
+    """The assets of each automation sensor of a project."""
+    repository = definitions.get_repository_def()
+    return {
+        sensor.name: {key.to_user_string() for key in sensor.asset_selection.resolve(repository.asset_graph)}
+        for sensor in repository.sensor_defs
+        if sensor.asset_selection is not None and sensor.name.endswith(("follow_other_zones", _DEFAULT))
+    }
+
+
+_DEFAULT = "default_automation_condition_sensor"
+
+
+def test_the_code_server_evaluates_the_assets_of_other_zones_and_the_daemon_the_others() -> None:
+    of = targets(project(report("local", MAPPED, NEW_YORK), report("utc", SEALED, UTC)))
+    assert of["follow_other_zones"] == {"local"}
+    assert "utc" in of[_DEFAULT]
+    assert "local" not in of[_DEFAULT]
+
+
+def test_an_asset_that_follows_nothing_is_of_no_sensor() -> None:
+    assert targets(project(report("local", MAPPED, NEW_YORK, follows=False)))["follow_other_zones"] == set()
+
+
+def test_the_sensor_ticks_in_the_code_server(world: World) -> None:
+    repository = world.definitions.get_repository_def()
+    sensor = repository.get_sensor_def("follow_other_zones")
+
+    def tick(cursor: str | None) -> Any:
+        context = dg.build_sensor_context(world.instance, cursor=cursor, repository_def=repository)
+        return sensor.evaluate_tick(context)
+
+    first = tick(None)
+    world.happens(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
+    requested = [request.partition_key for request in tick(first.cursor).run_requests]
+    assert requested == ["2026-11-01"]
+
+
+def test_an_asset_whose_zone_has_no_mapping_is_refused_when_the_project_is_loaded() -> None:
+    definitions = project(report("local", SEALED, NEW_YORK), report("utc", SEALED, UTC))
+    with pytest.raises(dg.DagsterInvalidDefinitionError) as refused:
+        definitions.get_repository_def()
+    assert str(refused.value) == (
+        "asset local cannot read the hours of s3/events/orders_sealed: Timezones UTC and America/New_York don't match. "
+        "Give the dependency partition_mapping=s3lake.OverlappingHours(), and the asset partitions of time"
+    )
+
+
+def test_a_mapping_on_partitions_that_are_not_of_time_is_refused_when_the_project_is_loaded() -> None:
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="hourly, daily, weekly or monthly partitions"):
+        project(report("regions", MAPPED, dg.StaticPartitionsDefinition(["eu"]))).get_repository_def()
+
+
+def test_an_asset_without_a_condition_whose_zone_has_no_mapping_is_a_warning() -> None:
+    with pytest.warns(UserWarning, match="asset local cannot read the hours of s3/"):
+        project(report("local", LANDED, NEW_YORK, follows=False)).get_repository_def()
+
+
+def test_an_asset_that_reads_hours_of_two_configurations_has_one_sensor() -> None:
+    archive = s3lake.SinkTranslator("archive")
+    sealed = dg.AssetKey(["archive", *SEALED.path])
+    both = dg.asset(
+        name="both",
+        deps=[MAPPED, dg.AssetDep(sealed, partition_mapping=s3lake.OverlappingHours())],
+        partitions_def=NEW_YORK,
+        automation_condition=s3lake.on_sealed_hours(),
+    )(lambda: None)
+    ours = [s3lake.build_definitions(make_config(SINK), translator=each) for each in (None, archive)]
+    definitions = dg.Definitions.merge(*ours, dg.Definitions(assets=[both]))
+    of = targets(definitions)
+    assert (of["follow_other_zones"], of["archive_follow_other_zones"]) == (set(), {"both"})
+
+
+@pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition:DeprecationWarning")  # how Dagster reads its own
+def test_the_daemon_gets_a_mapping_that_it_knows_and_that_waits_for_all_hours() -> None:
+    repository = project(report("local", MAPPED, NEW_YORK)).get_repository_def()
+    sent = deserialize_value(serialize_value(RepositorySnap.from_def(repository)), RepositorySnap)
+    [node] = [node for node in sent.asset_nodes if node.asset_key == dg.AssetKey("local")]
+    [edge] = node.parent_edges
+    assert type(edge.partition_mapping) is dg.AllPartitionMapping
