@@ -160,6 +160,7 @@ class FileForm(msgspec.Struct, frozen=True):
             the format has a framing of its own.
         transformed: the parts (`key`, `value`, `headers`) that transforms or SQL may have changed.
         transforms: digest of the transforms and the SQL, as configured; empty if there are none.
+        null_to_default: the sides, `key` and `value`, whose nulls became the defaults of their schemas.
     """
 
     format: str = ""
@@ -172,6 +173,7 @@ class FileForm(msgspec.Struct, frozen=True):
     sidecars: Sidecars = Sidecars()
     transformed: tuple[str, ...] = ()
     transforms: str = ""
+    null_to_default: tuple[str, ...] = ()
 
     @property
     def without_transforms(self) -> FileForm:

@@ -37,7 +37,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
             if schema != b"null":
                 rows_of.setdefault(schema, []).append(row)
     for text, rows in rows_of.items():
-        compiled = connect.compile_schema(text, tabular=request.tabular)
+        compiled = connect.compile_schema(text, tabular=request.tabular, null_to_default=request.null_to_default)
         if isinstance(compiled, str):
             refused |= dict.fromkeys(rows, compiled)
         else:
@@ -57,13 +57,17 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
     data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
     lines, unreadable = column.check_json_lines(pa.array(data, pa.binary()))
     refused |= unreadable
-    if not request.tabular or request.registry is None:
+    if request.registry is None:
         return Column("json_schema", lines), refused
+    if not request.tabular:
+        lines, wrong = _fill_lines(lines, numbers, refused, request)
+        return Column("json_schema", lines), refused | wrong
+    compile_text = functools.partial(_compile_json_schema, request.null_to_default)
     payloads = _Payloads("json_schema", lines, request)
     left_out: Counter[str] = Counter()
     for number, rows in group_by_id(numbers):
         kept = [row for row in rows.tolist() if row not in refused]
-        reader = compile_registered(request.registry, number, "JSON", _compile_json_schema) if kept else None
+        reader = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
         if isinstance(reader, str):
             refused |= dict.fromkeys(kept, reader)
         elif reader is not None:
@@ -71,6 +75,27 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
             read_payload = functools.partial(read_one, left_out)
             refused |= payloads.read(schema, read_payload, kept, f"the data does not fit schema id {number}")
     return payloads.to_column(left_out), refused
+
+
+def _fill_lines(
+    lines: pa.BinaryArray, numbers: column.Numbers, refused: Refusals, request: ReadRequest
+) -> tuple[pa.BinaryArray, Refusals]:
+    """Return lines with the defaults of what they lack; a line that lacks nothing stays what the producer wrote."""
+    compile_text = functools.partial(_compile_defaults, request.null_to_default)
+    texts: list[bytes | None] | None = None
+    more: Refusals = {}
+    assert request.registry is not None, "without one there are no defaults"
+    for number, rows in group_by_id(numbers):
+        kept = [row for row in rows.tolist() if row not in refused]
+        fill = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
+        if isinstance(fill, str):
+            more |= dict.fromkeys(kept, fill)
+        elif fill is not None:
+            texts = lines.to_pylist() if texts is None else texts
+            for row in kept:
+                text = texts[row]
+                texts[row] = None if text is None else fill(text)
+    return lines if texts is None else pa.array(texts, pa.binary()), more
 
 
 class _Payloads:
@@ -107,7 +132,32 @@ class _Payloads:
 
 
 @functools.lru_cache(maxsize=4096)
-def _compile_json_schema(text: str, references: References) -> tuple[Schema, Callable[..., bytes]] | str | None:
+def _compile_defaults(
+    null_to_default: bool, text: str, references: References
+) -> Callable[[bytes], bytes] | str | None:
+    """Return what adds the defaults to the text of a value, the reason if the schema is not valid, None if it has none.
+
+    A text needs no columns, so nothing else is asked of the schema, or of the value.
+    """
+    try:
+        document = json_schema.to_connect(text, dict(references))
+    except SchemaError as error:
+        return str(error)
+    if document is None or not json_schema.has_default(document):
+        return None
+
+    def fill(text: bytes) -> bytes:
+        value = _decode(text)
+        filled = json_schema.fill_defaults(value, document, null_to_default=null_to_default)
+        return text if filled is value else _encode(filled)
+
+    return fill
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile_json_schema(
+    null_to_default: bool, text: str, references: References
+) -> tuple[Schema, Callable[..., bytes]] | str | None:
     """Return a schema and what reads its values, the reason if it is not valid, and None if it allows anything.
 
     What reads a value adds the paths that it leaves out to its first argument.
@@ -118,7 +168,7 @@ def _compile_json_schema(text: str, references: References) -> tuple[Schema, Cal
         return str(error)
     if document is None:
         return None
-    compiled = connect.compile_schema(msgspec.json.encode(document), tabular=True)
+    compiled = connect.compile_schema(msgspec.json.encode(document), tabular=True, null_to_default=null_to_default)
     if isinstance(compiled, str):
         return compiled
     schema, read_payload = compiled

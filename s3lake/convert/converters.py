@@ -27,6 +27,7 @@ class ReadRequest:
         texts: whether anybody looks at them as JSON.
         spliced: whether Avro files may hold them as they are.
         unchecked: whether JSON need not pass the gate, because all that is done with it is to read its columns.
+        null_to_default: whether a null becomes the default of its schema, as what is missing does.
     """
 
     tabular: bool
@@ -34,6 +35,7 @@ class ReadRequest:
     spliced: bool = False
     unchecked: bool = False
     registry: Connection | None = None
+    null_to_default: bool = False
 
     @property
     def schemas(self) -> Connection:

@@ -81,6 +81,7 @@ class Conversion:
         integral: path of a column that stays one of integers -> why.
         table: what the sink's table asks of columns; empty without a table.
         integers_of_table: paths of its columns of integers when the micro-batch began.
+        null_to_default: the sides, `key` and `value`, whose nulls become the defaults of their schemas.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -103,6 +104,7 @@ class Conversion:
     integral: Mapping[str, str] = field(default_factory=dict)
     table: Rule = ""
     integers_of_table: tuple[str, ...] = ()
+    null_to_default: tuple[str, ...] = ()
 
     @property
     def projector(self) -> SchemaProjector | None:
@@ -206,7 +208,7 @@ class Conversion:
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or self.contract.looks_at_values
         unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
-        request = ReadRequest(tabular, texts, spliced, unchecked, self.registry)
+        request = ReadRequest(tabular, texts, spliced, unchecked, self.registry, "value" in self.null_to_default)
         value, refused = _read_side(self.value, batch.column("value"), request, changed.get("value"))
         if "value" in changed and self.format == "bytes":  # its files hold the JSON of values that a chain changed
             batch = batch.set_column(batch.schema.get_field_index("value"), "value", value.data)
@@ -219,7 +221,14 @@ class Conversion:
         key = None
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
-            asked = replace(request, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
+            asked = replace(
+                request,
+                tabular=tabular or typed_keys,
+                texts=texts,
+                spliced=False,
+                unchecked=False,
+                null_to_default="key" in self.null_to_default,
+            )
             key, wrong = _read_side(self.key, batch.column("key"), asked, changed.get("key"))
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:

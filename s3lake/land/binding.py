@@ -101,6 +101,7 @@ def form_of(sink: Sink) -> documents.FileForm:
         ),
         transformed=sink.transformed,
         transforms=sink.transforms_digest,
+        null_to_default=sink.converter.null_to_default,
     )
 
 
@@ -121,6 +122,7 @@ def chain(sink: Sink) -> Chain:
         _registry(sink),
         keeps_schemas=sink.sql is None,
         tabular=FORMATS[sink.format.type].tabular,
+        null_to_default=converter.null_to_default,
     )
 
 
@@ -171,6 +173,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         contract=contract(sink),
         compatibility=sink.schema_policy.compatibility,
         table="" if sink.table is None else "iceberg",
+        null_to_default=sink.converter.null_to_default,
     )
 
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, Optional, Union
 
 import msgspec
 from msgspec import structs
@@ -81,6 +81,14 @@ Read = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True)
+class _Way:
+    """How payloads are read: the arguments of `compile_schema`."""
+
+    tabular: bool
+    null_to_default: bool
+
+
+@dataclass(frozen=True)
 class _Node:
     """A compiled part of a schema: its column, what msgspec decodes, and what mends the decoded value."""
 
@@ -111,15 +119,17 @@ def split_envelope(text: bytes) -> tuple[bytes, bytes] | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
+def compile_schema(text: bytes, *, tabular: bool, null_to_default: bool = False) -> tuple[Schema, Read] | str:
     """Compile the text of a schema. Return the reason if it is not valid.
 
     Args:
         tabular: whether payloads become rows: maps whose keys are no strings are then lists of `key` and `value`.
+        null_to_default: whether a null becomes the default of its schema, as a missing field does.
     """
+    way = _Way(tabular, null_to_default)
     try:
         document = msgspec.json.decode(text)
-        node = _optional(_node(document, "schema", 0, tabular), document, "schema")
+        node = _optional(_node(document, "schema", 0, way), document, "schema", way)
     except SchemaError as error:
         return str(error)
     except RecursionError:
@@ -141,7 +151,7 @@ def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
     return schema, lambda payload: _encode(mend(decode(payload)))
 
 
-def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
+def _node(document: Any, path: str, level: int, way: _Way) -> _Node:
     if not isinstance(document, dict) or not isinstance(document.get("type"), str):
         raise SchemaError(
             f"{path} is not a Connect schema: an object with a type is expected; or set the converter to json"
@@ -159,23 +169,26 @@ def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
         return _PRIMITIVES[type_name]
     match type_name:
         case "struct":
-            return _struct(document, path, level, tabular)
+            return _struct(document, path, level, way)
         case "array":
-            return _array(_child(document, "items", path, level, tabular))
+            return _array(_child(document, "items", path, level, way))
         case "map":
-            keys = _child(document, "keys", path, level, tabular)
-            return _map(keys, _child(document, "values", path, level, tabular), tabular)
+            keys = _child(document, "keys", path, level, way)
+            return _map(keys, _child(document, "values", path, level, way), way)
     allowed = ", ".join((*_PRIMITIVES, "array", "map", "struct"))
     raise SchemaError(f"{path}.type {type_name!r} is not known: there are {allowed}")
 
 
-def _child(document: dict[str, Any], member: str, path: str, level: int, tabular: bool) -> _Node:
+def _child(document: dict[str, Any], member: str, path: str, level: int, way: _Way) -> _Node:
     path = f"{path}.{member}"
-    return _optional(_node(document.get(member), path, level + 1, tabular), document[member], path)
+    return _optional(_node(document.get(member), path, level + 1, way), document[member], path, way)
 
 
-def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
-    """A node that takes null where its schema does, and then gives the default."""
+def _optional(node: _Node, document: dict[str, Any], path: str, way: _Way) -> _Node:
+    """A node that takes null where its schema does, and gives the default for what is missing.
+
+    Where a null cannot stay one, because the schema does not allow it or the sink asks for it, it is missing too.
+    """
     mend, nullable = node.mend, Optional[node.decoded]  # noqa: UP045 - the operand is a value
     is_optional, written = document.get("optional") is True, document.get("default")
     detail = structs.replace(node.detail, required=not is_optional)
@@ -189,14 +202,20 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
         keep_null = mend and (lambda value: None if value is None else mend(value))
         return _Node(node.type, nullable, keep_null, detail)
     detail = structs.replace(detail, default=_default(written, node.type, path))
+    if isinstance(node.type, Decimal) and str(node.type.scale) != str((document.get("parameters") or {}).get("scale")):
+        detail = structs.replace(detail, default=None)  # its bytes are not of the column's scale
     try:
         default = functools.partial(_make_decoder(node.decoded), msgspec.json.encode(written))
         default()
     except msgspec.ValidationError as error:
         raise SchemaError(f"{path}.default does not fit its schema: {error}") from None
+    keeps_null = is_optional and not way.null_to_default
 
     def fill(value: Any) -> Any:
-        value = default() if value is None else value  # a new one each time: it is mended in place
+        if value is None and keeps_null:
+            return None
+        if value is None or value is msgspec.UNSET:
+            value = default()  # a new one each time: it is mended in place
         return mend(value) if mend else value
 
     return _Node(node.type, nullable, fill, detail)
@@ -244,11 +263,11 @@ def to_exact(text: str) -> decimal.Decimal:
         raise ValueError("a number has an exponent beyond all bounds") from None
 
 
-def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _Node:
+def _struct(document: dict[str, Any], path: str, level: int, way: _Way) -> _Node:
     fields = document.get("fields")
     if not isinstance(fields, list):
         raise SchemaError(f"{path}.fields: a list of the struct's fields is expected")
-    if tabular and not fields:
+    if way.tabular and not fields:
         raise SchemaError(f"{path} is a struct without fields, which a table cannot hold")
     nodes: dict[str, _Node] = {}
     members: list[tuple[str, Any, Any]] = []
@@ -259,9 +278,8 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
             raise SchemaError(f"{here}.field is {name!r}: a name that no other field has is expected")
         if UNREADABLE.search(name):
             raise SchemaError(f"{here}.field is {name[:80]!r}: a name without quotes, backslashes, control characters")
-        node = nodes[name] = _optional(_node(field, here, level + 1, tabular), field, here)
-        may_lack = field.get("optional") is True or field.get("default") is not None
-        members.append((f"f{at}", node.decoded, msgspec.field(default=None) if may_lack else msgspec.field()))
+        node = nodes[name] = _optional(_node(field, here, level + 1, way), field, here, way)
+        members.append((f"f{at}", *_member(node.decoded, field)))
     # Names of fields need be no names of Python's.
     rename = {f"f{at}": name for at, name in enumerate(nodes)}
     decoded = msgspec.defstruct("Payload", members, rename=rename, forbid_unknown_fields=True, kw_only=True)
@@ -276,6 +294,13 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
     return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None, detail)
 
 
+def _member(decoded: Any, field: dict[str, Any]) -> tuple[Any, Any]:
+    """The type and the default of a struct's member: what is missing is not null where it has a default."""
+    if field.get("default") is not None:
+        return Union[decoded, msgspec.UnsetType], msgspec.field(default=msgspec.UNSET)  # noqa: UP007 - a value
+    return decoded, msgspec.field(default=None) if field.get("optional") is True else msgspec.field()
+
+
 def _array(items: _Node) -> _Node:
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
     detail = Detail(required=True, inner=(items.detail,))
@@ -283,7 +308,7 @@ def _array(items: _Node) -> _Node:
     return _Node(List(items.type), decoded, mend and (lambda values: list(map(mend, values))), detail)
 
 
-def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
+def _map(keys: _Node, values: _Node, way: _Way) -> _Node:
     key, value = keys.mend or _keep, values.mend or _keep
     decoded: Any
 
@@ -297,13 +322,13 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
 
     def mend_pairs(pairs_of_file: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in pairs_of_file]
-        return [{"key": one, "value": other} for one, other in pairs] if tabular else pairs
+        return [{"key": one, "value": other} for one, other in pairs] if way.tabular else pairs
 
     decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
     type = List(Struct({"key": keys.type, "value": values.type}))
     entry = Detail(required=True, name=MAP_ENTRY, inner=(keys.detail, values.detail))
     detail = Detail(required=True, inner=(entry,))
-    return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None, detail)
+    return _Node(type, decoded, mend_pairs if way.tabular or keys.mend or values.mend else None, detail)
 
 
 def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
@@ -325,29 +350,31 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
         precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SchemaError(f"{path}.parameters: a decimal needs its scale, for example {{'scale': '2'}}") from None
-    # A decimal of more digits than 128 bits hold may still have values that fit.
-    precision = min(precision, MOST_DIGITS)
-    if not 0 <= scale <= precision:
-        raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use the converter json")
+    # Texts hold every number. A column holds those of its scale, and of as many digits as there can be: others are
+    # refused one by one.
+    scale_of_column = min(max(scale, 0), MOST_DIGITS)
+    precision = MOST_DIGITS if not 0 <= scale <= precision else min(precision, MOST_DIGITS)
 
     def mend(value: Any) -> msgspec.Raw:
         try:
             if isinstance(value, str):
                 unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
-                number = decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
+                number = decimal.Decimal(f"{unscaled}E{-scale}")
             else:
                 number = decimal.Decimal(value)
-            if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
+            # One of more zeros than that would fill the memory of whoever writes it out.
+            if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _MOST_ZEROS:
                 raise ValueError
         except (ValueError, TypeError, ArithmeticError):
             # Not what it is: the path is of the schema, and does not tell whether the field's name is a secret's.
             raise msgspec.ValidationError(f"no decimal: base64 of its bytes, or a number - at `{path}`") from None
-        return msgspec.Raw(format(number, "f").encode())
+        return msgspec.Raw((format(number, "f") if abs(number.adjusted()) <= _MOST_PLAIN else str(number)).encode())
 
-    return _Node(Decimal(precision, scale), Any, mend)
+    return _Node(Decimal(precision, scale_of_column), Any, mend)
 
 
-_EXACT = decimal.Context(prec=1_000, traps=[decimal.InvalidOperation])
+_MOST_ZEROS = 100_000
+_MOST_PLAIN = 1_000
 _TIME_OF_DAY = Annotated[int, msgspec.Meta(ge=0, lt=86_400_000)]
 _TIMES = {
     ("int32", "Date"): Primitive.DATE,

@@ -8,6 +8,7 @@ counted.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,6 +61,48 @@ def has_anything(document: Document) -> bool:
     """Return whether a value may have parts that are texts of their JSON, so that it is never the payload itself."""
     inner = [*document.get("fields", ()), *(document[name] for name in ("items", "values") if name in document)]
     return "anything" in document or any(map(has_anything, inner))
+
+
+def has_default(document: Document) -> bool:
+    """Return whether a value may lack something that has a default."""
+    inner = [*document.get("fields", ()), *(document[name] for name in ("items", "values") if name in document)]
+    return document.get("default") is not None or any(map(has_default, inner))
+
+
+def fill_defaults(value: Any, document: Document, *, null_to_default: bool) -> Any:
+    """Return a decoded value with the defaults of what it lacks, as `connect.compile_schema` reads it.
+
+    What lacks nothing is the same object.
+    """
+
+    def fill(value: Any, document: Document) -> Any:
+        if value is None:
+            keeps_null = document["optional"] and not null_to_default
+            default = None if keeps_null else document.get("default")
+            return None if default is None else fill(default, document)
+        match document["type"], value:
+            case "array", list():
+                items = [fill(item, document["items"]) for item in value]
+                return items if any(map(operator.is_not, items, value)) else value
+            case "map", dict():
+                filled = {name: fill(inner, document["values"]) for name, inner in value.items()}
+            case "struct", dict():
+                filled = dict(value)
+                for field in document["fields"]:
+                    name, default = field["field"], field.get("default")
+                    if name in value:
+                        filled[name] = fill(value[name], field)
+                    elif default is not None:
+                        filled[name] = fill(default, field)
+            case _:
+                return value
+        return filled if filled.keys() != value.keys() or _differ(filled, value) else value
+
+    return fill(value, document)
+
+
+def _differ(filled: dict[str, Any], value: dict[str, Any]) -> bool:
+    return any(filled[name] is not inner for name, inner in value.items())
 
 
 def adapt(value: Any, document: Document, left_out: set[str], path: str = "") -> Any:

@@ -136,11 +136,14 @@ class Converter(ConfigModel):
         key: the encoding of keys.
         value: the encoding of values.
         registry: of the schemas, for avro, json_schema and protobuf.
+        null_to_default: the sides, `key` and `value`, in which a null becomes the default of its schema, as Kafka
+            Connect's converters have it. By itself a null stays null, and only what is missing gets the default.
     """
 
     key: ConverterType = "string"
     value: ConverterType = "json"
     registry: Registry | None = None
+    null_to_default: tuple[Literal["key", "value"], ...] = ()
 
     @model_validator(mode="after")
     def _check_registry(self) -> "Converter":

@@ -49,7 +49,13 @@ def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Col
     for side, converter in transforms.wrapped.items():
         # As lines, JSON with a JSON Schema keeps what its schema does not name: it has none.
         tabular = keeps and (transforms.tabular or converter != "json_schema")
-        request = ReadRequest(tabular, texts=not keeps, spliced=keeps, registry=transforms.registry)
+        request = ReadRequest(
+            tabular,
+            texts=not keeps,
+            spliced=keeps,
+            registry=transforms.registry,
+            null_to_default=side in transforms.null_to_default,
+        )
         column, wrong = CONVERTERS[converter].read(batch.column(side), request)
         refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
         columns[side] = column

@@ -32,6 +32,7 @@ class Chain:
         registry: schemas of keys and values with a schema's id before them.
         keeps_schemas: whether keys and values that come with a schema have one after the chain too; else they are JSON.
         tabular: whether values become rows of a table. As lines, JSON with a JSON Schema is JSON without a schema.
+        null_to_default: the sides, `key` and `value`, whose nulls become the defaults of their schemas.
     """
 
     transforms: tuple[Mapping[str, Any], ...]
@@ -40,6 +41,7 @@ class Chain:
     registry: Connection | None = None
     keeps_schemas: bool = True
     tabular: bool = True
+    null_to_default: tuple[str, ...] = ()
 
     @cached_property
     def _built(self) -> tuple[list[Link], list[str]]:

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from s3lake.verify.values import EXACT, Float32, Map, Mismatch, Pairs, keep, parse_json
+from s3lake.verify.values import Float32, Map, Mismatch, Pairs, keep, parse_json
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
+_MISSING: Any = object()
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -24,10 +25,14 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-def decode_connect(data: bytes, plain: Callable[[bytes], Any], *, has_floats: bool = True) -> Any:
+def decode_connect(
+    data: bytes, plain: Callable[[bytes], Any], *, has_floats: bool = True, null_to_default: bool = False
+) -> Any:
     """Decode a value by the schema that it brings; `plain` decodes JSON without a schema.
 
-    Without `has_floats` floats and doubles stay the numbers that they are in JSON.
+    Args:
+        has_floats: if not, floats and doubles stay the numbers that they are in JSON.
+        null_to_default: whether the files have the default of a schema where Kafka has a null.
     """
     try:
         envelope = _decode_envelope(data)
@@ -36,35 +41,41 @@ def decode_connect(data: bytes, plain: Callable[[bytes], Any], *, has_floats: bo
     schema = bytes(envelope.schema)
     if schema == b"null":
         return plain(bytes(envelope.payload))
-    return _build_payload_cast(schema, has_floats)(parse_json(bytes(envelope.payload)))
+    return _build_payload_cast(schema, has_floats, null_to_default)(parse_json(bytes(envelope.payload)))
 
 
 @lru_cache(4096)
-def _build_payload_cast(schema: bytes, has_floats: bool) -> _Cast:
-    return _build_cast(parse_json(schema), _PRIMITIVES if has_floats else {"bytes": to_bytes})
+def _build_payload_cast(schema: bytes, has_floats: bool, null_to_default: bool) -> _Cast:
+    primitives: dict[str, _Cast] = _PRIMITIVES if has_floats else {"bytes": to_bytes}
+    return _build_cast(parse_json(schema), primitives, null_to_default)
 
 
-def _build_cast(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
-    """Return what makes a parsed payload a value; the schema's default if it is null."""
-    cast, default = _build_present(schema, primitives), schema.get("default")
+def _build_cast(schema: dict[str, Any], primitives: dict[str, _Cast], null_to_default: bool) -> _Cast:
+    """Return what makes a parsed payload a value: the default of what is missing, and of a null that cannot stay."""
+    cast, default = _build_present(schema, primitives, null_to_default), schema.get("default")
+    null_stays = schema.get("optional") is True and not null_to_default
 
     def cast_or_default(value: Any) -> Any:
-        value = default if value is None else value
+        if value is _MISSING or (value is None and not null_stays):
+            value = default
         return None if value is None else cast(value)
 
     return cast_or_default
 
 
-def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
+def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast], null_to_default: bool) -> _Cast:
+    def build(part: dict[str, Any]) -> _Cast:
+        return _build_cast(part, primitives, null_to_default)
+
     match schema["type"]:
         case "struct":
-            fields = {field["field"]: _build_cast(field, primitives) for field in schema["fields"]}
-            return lambda value: {name: cast(value.get(name)) for name, cast in fields.items()}
+            fields = {field["field"]: build(field) for field in schema["fields"]}
+            return lambda value: {name: cast(value.get(name, _MISSING)) for name, cast in fields.items()}
         case "array":
-            item = _build_cast(schema["items"], primitives)
+            item = build(schema["items"])
             return lambda value: [item(inner) for inner in _require_list(value)]
         case "map":
-            key, inner = _build_cast(schema["keys"], primitives), _build_cast(schema["values"], primitives)
+            key, inner = build(schema["keys"]), build(schema["values"])
             if schema["keys"]["type"] == "string":
                 return lambda value: Map({name: inner(cell) for name, cell in _list_entries(value)})
             return lambda value: Pairs([(key(name), inner(cell)) for name, cell in _list_entries(value)])
@@ -89,10 +100,8 @@ def to_decimal(value: Any, scale: int) -> Decimal:
     """Return a decimal from base64 of its unscaled number, or from a number."""
     if isinstance(value, str):
         unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
-        return Decimal(unscaled).scaleb(-scale, EXACT)
-    exact = Decimal(value)
-    scaled = exact.quantize(Decimal(1).scaleb(-scale, EXACT), context=EXACT)
-    return scaled if scaled == exact else exact
+        return Decimal(f"{unscaled}E{-scale}")
+    return Decimal(value)
 
 
 def to_double(value: Any) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from s3lake.schema.registry import Connection, RegisteredSchema, UnknownSchema, get_client
 from s3lake.verify import avro, connect
+from s3lake.verify.json_defaults import Defaults
 from s3lake.verify.values import Decode, Float32, Mismatch, keep, parse_json
 
 _NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
@@ -24,13 +25,14 @@ def build_decoder(
     plain: Callable[[Any], Any] = keep,
     *,
     has_floats: bool = True,
+    null_to_default: bool = False,
 ) -> Decode:
     """Return the decoder of keys or values.
 
     Args:
         registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
         plain: makes a value of parsed JSON that has no schema.
-        has_floats: see `connect.decode_connect`.
+        has_floats, null_to_default: see `connect.decode_connect`.
     """
     match converter:
         case "string":
@@ -40,9 +42,14 @@ def build_decoder(
         case "json":
             return lambda data: plain(parse_json(data))
         case "connect_json":
-            return partial(connect.decode_connect, plain=lambda data: plain(parse_json(data)), has_floats=has_floats)
+            return partial(
+                connect.decode_connect,
+                plain=lambda data: plain(parse_json(data)),
+                has_floats=has_floats,
+                null_to_default=null_to_default,
+            )
         case "json_schema":
-            return partial(_decode_json_schema, registry, plain)
+            return partial(_decode_json_schema, registry, plain, null_to_default)
         case "avro" | "protobuf":
             return partial(_decode_registered, registry)
         case "float":
@@ -92,40 +99,17 @@ def _decode_registered(registry: Connection | None, data: bytes) -> Any:
     return protobuf.build_reader(schema.text, tuple(schema.references.items()))(data[_ID_BYTES:])
 
 
-def _decode_json_schema(registry: Connection | None, plain: Callable[[Any], Any], data: bytes) -> Any:
+def _decode_json_schema(
+    registry: Connection | None, plain: Callable[[Any], Any], null_to_default: bool, data: bytes
+) -> Any:
     """Decode JSON behind the id of its schema, with the defaults that the schema gives if there is a registry."""
     payload = parse_json(data[_ID_BYTES:])
     if registry is None:
         return plain(payload)
     schema = _fetch_schema(registry, data)
-    documents = _parse_documents(schema.text, tuple(schema.references.items()))
-    return plain(_fill_defaults(documents, documents[""], payload))
+    return plain(_read_defaults(schema.text, tuple(schema.references.items()), null_to_default).fill(payload))
 
 
 @lru_cache(4096)
-def _parse_documents(text: str, references: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    return {name: parse_json(document) for name, document in (*references, ("", text))}
-
-
-def _fill_defaults(documents: dict[str, Any], schema: Any, value: Any) -> Any:
-    schema = _follow_reference(documents, schema)
-    if value is None:
-        return schema.get("default")
-    if isinstance(value, list):
-        return [_fill_defaults(documents, schema.get("items"), item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    properties = schema.get("properties", {})
-    filled = {name: _fill_defaults(documents, part, value.get(name)) for name, part in properties.items()}
-    return value | {name: inner for name, inner in filled.items() if inner is not None}
-
-
-def _follow_reference(documents: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """Return the part of a schema that its reference leads to; an empty one if that leads nowhere."""
-    if not isinstance(schema, dict) or "$ref" not in schema:
-        return schema if isinstance(schema, dict) else {}
-    name, _, pointer = schema["$ref"].partition("#")
-    part = documents.get(name, {})
-    for step in pointer.split("/")[1:]:
-        part = part.get(step, {}) if isinstance(part, dict) else {}
-    return part if isinstance(part, dict) and "$ref" not in part else {}
+def _read_defaults(text: str, references: tuple[tuple[str, str], ...], null_to_default: bool) -> Defaults:
+    return Defaults({name: parse_json(document) for name, document in (*references, ("", text))}, null_to_default)

@@ -97,6 +97,6 @@ class ExpectedRecords:
         as_bytes = {"value": self._shape.format == "bytes", "key": self._shape.sidecars.keys == "bytes"}
         for part, values in (("value", records.values), ("key", records.keys)):
             converter = self._shape.converter(part)
-            is_decoded = converter in REGISTERED or (converter == "json_schema" and self._shape.in_columns)
+            is_decoded = converter in REGISTERED or (converter == "json_schema" and self.registry is not None)
             if is_decoded and not as_bytes[part] and (unknown := find_unknown_schema(self.registry, values)):
                 self.only_count(f"converter.registry does not have a schema of its records: {unknown}", "incomparable")

@@ -54,6 +54,8 @@ class Rows:
 
     def __init__(self, shape: Shape, topic: str, registry: Connection | None) -> None:
         self._shape, self._topic, self._envelope = shape, topic, shape.envelope
+        # Whose JSON need not be the producer's text: a default may be added, which only a registry has.
+        self._typed = TYPED if registry is None else TYPED | {"json_schema"}
         self._spread = shape.spread_part if shape.in_columns else None  # the part whose own fields are the columns
         spread = self._spread or "value"
         self._fields = shape.envelope.fields if shape.envelope and self._spread is None else (spread,)
@@ -156,7 +158,8 @@ class Rows:
         if shape.json_as_text and converter == "json":
             return _decode_line
         if shape.json_as_text and converter == "connect_json":
-            return lambda data: to_column_form(decode_connect(data, _decode_line))
+            nulls = name in shape.null_to_default
+            return lambda data: to_column_form(decode_connect(data, _decode_line, null_to_default=nulls))
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
         cast = (
             strip_schema if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
@@ -166,7 +169,7 @@ class Rows:
             value = exclude_fields(value, paths)
             return value if value is None or cast is None else cast(value)
 
-        decode = build_decoder(converter, registry, plain)
+        decode = build_decoder(converter, registry, plain, null_to_default=name in shape.null_to_default)
         is_plain = converter in ("json", "json_schema", STRING, BYTES)
 
         def read(data: Any) -> Any:
@@ -236,12 +239,12 @@ class Rows:
         in_json = shape.format.startswith("json")
         if in_json and converter == "json":
             return _to_json_text
-        if in_json and converter == "json_schema":
+        if in_json and converter == "json_schema" and registry is None:
             return lambda data: _to_json_text(data[5:])
         if in_json and converter in (STRING, BYTES):
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
-            decode = build_decoder(converter, None if converter == "json_schema" else registry, has_floats=False)
+            decode = build_decoder(converter, registry, has_floats=False, null_to_default=name in shape.null_to_default)
             return lambda data: to_json_form(decode(data))
         in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
         return lambda data: (_to_one_line(data) if in_line else data) or None
@@ -259,7 +262,7 @@ class Rows:
     def _read_part(self, name: str, cell: Any) -> Any:
         if name in ("key", "value"):
             converter, in_json = self._shape.converter(name), self._shape.format.startswith("json")
-            if cell and (converter in TYPED or (converter == "json_schema" and not in_json)):
+            if cell and (converter in self._typed or (converter == "json_schema" and not in_json)):
                 return to_json_form(parse_json(cell))
             return cell if in_json else cell or None
         if name == "metadata":

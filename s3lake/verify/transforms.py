@@ -47,7 +47,14 @@ class Transforms:
         self._as_bytes = as_bytes
         converter = sink.converter
         connection = converter.registry.connection if converter.registry else None
-        self._chain = Chain(sink.transforms_as_data, converter.key, converter.value, connection, tabular=tabular)
+        self._chain = Chain(
+            sink.transforms_as_data,
+            converter.key,
+            converter.value,
+            connection,
+            tabular=tabular,
+            null_to_default=converter.null_to_default,
+        )
         self._topic, self._clocks = topic, clocks
         self.needs = self._chain.needs
 

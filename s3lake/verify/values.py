@@ -24,7 +24,7 @@ Decode = Callable[[bytes], Any]
 
 
 DIGEST_BYTES = 16
-EXACT = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+EXACT = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 UNDECODABLE = (struct.error, ValueError, ArithmeticError, RecursionError, LookupError, TypeError, AttributeError)
 """Raised by decoders for bytes that are not a value."""
 _LARGEST = 2**63

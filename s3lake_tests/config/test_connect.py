@@ -76,6 +76,25 @@ key.converter=org.apache.kafka.connect.json.JsonConverter => converter.key: conn
 value.converter=JsonConverter + value.converter.schemas.enable=true => converter.value: connect_json
 key.converter=JsonConverter + key.converter.schemas.enable=false => converter.key: json
 value.converter=JsonConverter + value.converter.schemas.enable=false => converter.value: json
+value.converter=JsonConverter + value.converter.schemas.enable=true => converter.null_to_default: [value]
+value.converter=JsonConverter + value.converter.schemas.enable=true + key.converter=JsonConverter =>
+    converter.null_to_default: [key, value]
+value.converter=JsonConverter + value.converter.schemas.enable=true +
+    value.converter.replace.null.with.default=false => converter.null_to_default: []
+key.converter=JsonConverter + key.converter.replace.null.with.default=false => converter.null_to_default: []
+value.converter=JsonConverter + value.converter.schemas.enable=false +
+    value.converter.replace.null.with.default=false => converter.null_to_default: []
+value.converter=JsonConverter + value.converter.schemas.enable=false +
+    value.converter.replace.null.with.default=false =>
+    remark: value.converter.replace.null.with.default: values without a schema have no defaults
+AVRO + value.converter=io.confluent.connect.json.JsonSchemaConverter => converter.null_to_default: [value]
+AVRO + value.converter=io.confluent.connect.json.JsonSchemaConverter +
+    value.converter.ignore.default.for.nullables=true => converter.null_to_default: []
+AVRO + value.converter=io.confluent.connect.json.JsonSchemaConverter +
+    value.converter.ignore.default.for.nullables=false => converter.null_to_default: [value]
+AVRO + value.converter.ignore.default.for.nullables=true =>
+    remark: ignore.default.for.nullables: a null of AvroConverter stays null, with it and without it
+AVRO + value.converter.ignore.default.for.nullables=false => remark: ignore.default.for.nullables: is not followed
 WITHOUT_CONVERTERS => converter.key: string, converter.value: json
 WITHOUT_CONVERTERS => remark: key.converter is missing
 WITHOUT_CONVERTERS => remark: value.converter is missing

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.schema.types import fields_of
-from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.records import batch, table
 from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 
 DRAFT = {
@@ -218,13 +218,19 @@ def test_null_is_no_value(registry: SchemaRegistry) -> None:
     assert (found.parts, found.skipped, found.refused) == ((), 1, {})
 
 
-def test_lines_are_what_the_producer_wrote_and_nobody_is_asked(registry: SchemaRegistry) -> None:
+@pytest.mark.parametrize("has_registry", [True, False])
+def test_lines_are_what_the_producer_wrote(registry: SchemaRegistry, has_registry: bool) -> None:
     number = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
-    registry.asked.clear()
-    conversion = Conversion("string", "json_schema", "json", "skip", registry=registry.connection)
+    connection = registry.connection if has_registry else None
+    conversion = Conversion("string", "json_schema", "json", "skip", registry=connection)
     found = conversion(batch(framed(number, b'{"a": 1.10, "b": null}')), {})
     assert found.parts[0].streams["data"].to_pylist() == [b'{"a": 1.10, "b": null}']
-    assert registry.asked == []
+
+
+def test_lines_without_a_registry_ask_nobody(registry: SchemaRegistry) -> None:
+    registry.asked.clear()
+    found = Conversion("string", "json_schema", "json", "skip")(batch(framed(99, b'{"a": 1}')), {})
+    assert (table(found), registry.asked) == ([b'{"a": 1}'], [])
 
 
 def test_without_a_registry_columns_are_found_in_the_data() -> None:

@@ -150,7 +150,7 @@ def with_schema(payload: dict[str, Any], *fields: dict[str, Any]) -> bytes:
     ("compatibility", "rows", "dropped", "filled"),
     [
         ("none", [[{"id": 1}], [{"id": 2, "note": "n"}, {"id": 3, "note": None}]], {}, {}),
-        ("backward", [[{"id": 1, "note": "none"}, {"id": 2, "note": "n"}, {"id": 3, "note": "none"}]], {}, {"note": 1}),
+        ("backward", [[{"id": 1, "note": "none"}, {"id": 2, "note": "n"}, {"id": 3, "note": None}]], {}, {"note": 1}),
         ("forward", [[{"id": 1}, {"id": 2}, {"id": 3}]], {"note": 1}, {}),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 from s3lake.config.connectors import worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys, milliseconds
-from s3lake.config.report import Setting
+from s3lake.config.report import Setting, Value
 from s3lake.text.options import find_nearest, suggest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
@@ -21,9 +22,14 @@ _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConver
 _CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
 _TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
 _HEADERS = "headers are read as text, or as bytes if they are not text"
-_JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
+_JSON_OPTIONS = ("schemas.cache.size", "decimal.format")
+_REPLACE_NULL = "replace.null.with.default"
+_IGNORE_DEFAULT = "ignore.default.for.nullables"
 _OF_OTHERS = ("schemas.enable", "plugin.version")
-_OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
+_OPTIONS = {
+    "JsonConverter": ("schemas.enable", _REPLACE_NULL, *_JSON_OPTIONS),
+    "StringConverter": ("encoding", "converter.encoding"),
+}
 _PREFIX = "schema.registry."
 _WITH_OR_WITHOUT = ("ssl.", "basic.auth.", "bearer.auth.")  # names with the prefix or without it
 _PEM = "a Java keystore cannot be read here; export it as PEM, name that file, and write {key}=PEM"
@@ -94,9 +100,20 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     elif class_name in _PLAIN:
         schemas = class_name == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
         sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
+        if schemas:
+            _put_null_rule(sink, part, keys.boolean(f"{prefix}{_REPLACE_NULL}", True))
+        elif class_name == "JsonConverter" and _REPLACE_NULL in options:
+            keys.report.no_effect(options.pop(_REPLACE_NULL), "values without a schema have no defaults")
         _options(keys, class_name, options)
     else:
         keys.error(converter, f"{converter.masked_value} is not known; {suggest(class_name, _CONVERTERS)}")
+
+
+def _put_null_rule(sink: Draft, part: str, replaced: Value[bool]) -> None:
+    """Put whether nulls of `part` become the defaults of their schemas, as Connect's converters do by default."""
+    if replaced.value:
+        sides = [*(sink.get("converter.null_to_default") or ()), part]
+        sink.put("converter.null_to_default", sides, replaced.setting)
 
 
 def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> None:
@@ -123,8 +140,13 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
     for put in (_put_address, _put_login, _put_token, _put_files):
         put(own, registry)
     own.put(registry, [Key("http.read.timeout.ms", "timeout", milliseconds(1))])
+    ignored = own.boolean(_IGNORE_DEFAULT, False)
+    if class_name == "JsonSchemaConverter":
+        _put_null_rule(sink, part, ignored.map(operator.not_))
+    elif ignored.setting is not None:
+        _note_nulls(class_name, ignored, keys)
     for option in own.with_prefix(""):
-        if option.key not in _REGISTRY_OPTIONS:
+        if option.key not in (*_REGISTRY_OPTIONS, _IGNORE_DEFAULT):
             _note_option(option, class_name, keys)
     if "url" not in registry.values and class_name != "JsonSchemaConverter":
         name = f"{part}.converter.schema.registry.url"
@@ -137,6 +159,14 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
         return
     for name, value in registry.values.items():
         sink.put(f"converter.registry.{name}", value, registry.origins[name,])
+
+
+def _note_nulls(class_name: str, ignored: Value[bool], keys: Keys) -> None:
+    if ignored.value:
+        keys.report.no_effect(ignored.setting, f"a null of {class_name} stays null, with it and without it")
+    else:
+        message = "is not followed: a null stays null, and does not become the default of its schema"
+        keys.report.notice(ignored.setting, message)
 
 
 def _shorten(name: str) -> str:
