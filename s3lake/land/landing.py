@@ -25,7 +25,7 @@ from s3lake.land.maintenance.compact import CompactOptions, merge
 from s3lake.land.maintenance.replace import CannotChange, commit_staged
 from s3lake.land.observer import LandedHour, Logged, Observer
 from s3lake.land.target import TopicSink
-from s3lake.store.trial import ensure_settings_work, ensure_tried
+from s3lake.store.trial import ensure_keeps_objects, ensure_tried
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -100,7 +100,7 @@ def _open(target: TopicSink, hour: str) -> TopicHead | None:
     if sink.exactly_once:
         ensure_tried(target.store, sink.index_root, sink.root)
     else:
-        ensure_settings_work(target.store, sink.root)
+        ensure_keeps_objects(target.store, sink.root)
     first = sink.start if sink.from_ == "earliest" else None
     return opening.open_hour(target.index, target.offsets, hour, earliest_hour=first, now_ms=target.clock())
 

@@ -23,7 +23,9 @@ _LONGEST_PAUSE_S = 20.0
 _NO_SUCH_UPLOAD = "NoSuchUpload"
 # What a Complete can be refused with for good; asked again it would be refused again.
 _NEVER_COMPLETE = {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest"}
-_COMPLETIONS: Mapping[int, Completion] = {409: "conflict", 412: "taken"}
+_NOT_MODIFIED = 304
+"""Adobe S3Mock's answer to a false If-None-Match, which HTTP has for reading only: it means what 412 does."""
+_COMPLETIONS: Mapping[int, Completion] = {409: "conflict", 412: "taken", _NOT_MODIFIED: "taken"}
 
 
 class S3Store:
@@ -105,7 +107,7 @@ class S3Store:
             # 404: AWS's answer to If-Match on a key without an object.
             condition, expected = {"IfMatch": if_match}, {404, 409, 412}
         elif if_absent:
-            condition, expected = {"IfNoneMatch": "*"}, {409, 412}
+            condition, expected = {"IfNoneMatch": "*"}, {_NOT_MODIFIED, 409, 412}
 
         def write(client: Any) -> str:
             # boto3 refuses memoryview; bytes of bytes do not copy.
@@ -183,7 +185,10 @@ class S3Store:
 
         try:
             self._request(
-                "CompleteMultipartUpload", key, complete, expected={404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE}
+                "CompleteMultipartUpload",
+                key,
+                complete,
+                expected={_NOT_MODIFIED, 404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE},
             )
         except ExpectedStatus as answer:
             if answer.code in _NEVER_COMPLETE:

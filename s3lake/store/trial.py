@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Document, Store
@@ -15,14 +16,20 @@ from s3lake.store.s3 import S3Store
 
 _log = logging.getLogger(__name__)
 _passed: set[tuple[str, ...]] = set()
+_raced: set[tuple[str, str]] = set()
+"""Stores that let one writer win, whatever the prefix, by what this process has seen."""
 _trying = threading.Lock()
-_AT_ONCE, _ROUNDS = 4, 2
+_AT_ONCE = 4
+_RACES = 21
+"""Of each kind: a store that lets two win in a fifth of them gets through once in a hundred trials (0.8 ** 21)."""
 REMEMBERED_S = 86_400
-"""A trial is 30 requests; one a day is enough for all runs of a place."""
+"""A trial is 300 requests; one a day is enough for all runs of a place."""
+REFUSED_S = 600
+"""A store that let two win once may pass by chance the next time."""
 
 
 def ensure_tried(store: Store, index: str, data: str) -> None:
-    """Try the store at this place, unless this process did, or another one within a day.
+    """Try the store at this place, unless this process did, or another one within a day, or refused it minutes ago.
 
     Args:
         store: the bucket. A store without an `endpoint` is tried every time.
@@ -46,36 +53,52 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
         if place in _passed:
             return
         if not _is_recent(store.get(memory)):
-            try_store(store, index, data)
-            store.put(memory, str(int(time.time())).encode())
+            _try_and_remember(store, memory, index, data)
         _passed.add(place)
 
 
-def ensure_settings_work(store: Store, data: str) -> None:
-    """Try once in a process that objects below `data` are created as the configuration says.
+def _try_and_remember(store: Store, memory: str, index: str, data: str) -> None:
+    """Try the store. Writes down when it passed, or when and why it was refused."""
+    name = (_describe_place(store), store.bucket)
+    try:
+        try_store(store, index, data, races=name not in _raced)
+        _raced.add(name)
+    except StoreDeniedError as error:
+        with suppress(S3LakeError):  # it may not be allowed to write there at all
+            store.put(memory, f"{int(time.time())} {error}".encode())
+        raise
+    store.put(memory, str(int(time.time())).encode())
+
+
+def ensure_keeps_objects(store: Store, data: str) -> None:
+    """Try once in a process that objects below `data` come back with their metadata, and as the configuration says.
+
+    This is all that `exactly_once: false` needs of a store.
 
     Raises:
         StoreDeniedError: the store does not do it, or refuses to write or delete there.
         StoreUnavailableError: the store does not answer.
     """
-    terms = _get_requirements(store)
-    place = (_describe_place(store), data, terms)
-    if terms and place not in _passed:
+    place = (_describe_place(store), data, _get_requirements(store))
+    if place not in _passed:
         _try(store, _make_key(data), _upload_alone)
         _passed.add(place)
 
 
-def try_store(store: Store, index: str, data: str) -> None:
+def try_store(store: Store, index: str, data: str, *, races: bool = True) -> None:
     """Try all requests of a commit and its rollback on keys below `index` and `data` called `.probe/<random>`.
 
     A process that is killed meanwhile leaves an object of some bytes, or an upload. Nothing deletes those later: no
     name in a bucket proves that an object is not data.
 
+    Args:
+        races: whether several writers race, too.
+
     Raises:
         StoreDeniedError: the store does not do what is needed, or refuses to write or delete there.
         StoreUnavailableError: the store does not answer.
     """
-    _try(store, _make_key(f"{index.rstrip('/')}/"), _write_on_condition)
+    _try(store, _make_key(f"{index.rstrip('/')}/"), partial(_write_on_condition, races=races))
     _try(store, _make_key(data), _upload)
 
 
@@ -84,10 +107,21 @@ def _make_key(prefix: str, name: str = "") -> str:
 
 
 def _is_recent(memory: Document | None) -> bool:
-    """Return whether there was a trial in the last day; one in the future is of a wrong clock."""
-    if memory is None or not memory.body.isdigit():
+    """Return whether there was a trial in the last day; one in the future is of a wrong clock.
+
+    Raises:
+        StoreDeniedError: the store was refused in the last minutes.
+    """
+    moment, _, refusal = (memory.body if memory is not None else b"").partition(b" ")
+    if not moment.isdigit():
         return False
-    return 0 <= time.time() - int(memory.body) < REMEMBERED_S
+    age = time.time() - int(moment)
+    if refusal and 0 <= age < REFUSED_S:
+        raise StoreDeniedError(
+            f"{refusal.decode(errors='replace')} (This was found {int(age)} s ago. Runs try again after "
+            f"{REFUSED_S // 60} minutes; `s3lake check --connect` tries at once.)"
+        )
+    return not refusal and 0 <= age < REMEMBERED_S
 
 
 def _try(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:
@@ -109,7 +143,7 @@ def _try(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:
         )
 
 
-def _write_on_condition(store: Store, key: str) -> None:
+def _write_on_condition(store: Store, key: str, *, races: bool) -> None:
     first, second, third = (str(uuid.uuid4()).encode() for _ in range(3))
     etag = _put(store, key, first, if_absent=True)
     if etag is None:
@@ -121,28 +155,38 @@ def _write_on_condition(store: Store, key: str) -> None:
         raise _make_unconditional_error(store, "a PUT with If-Match and the right ETag was refused")
     if _put(store, key, third, if_match=etag) is not None:
         raise _make_unconditional_error(store, "a PUT with If-Match and an ETag of the past overwrote an object")
-    for _ in range(_ROUNDS):
-        _write_at_once(store, key)
+    if races:
+        _race(store, key)
     _require_settings(store, key)
 
 
-def _write_at_once(store: Store, key: str) -> None:
-    """Write at once from several threads: a store that compares first and writes later loses a write."""
-    document = store.get(key)
-    etag = document.etag if document else None
+def _race(store: Store, key: str) -> None:
+    """Change and create an object from several threads at once: a store that looks first and writes later loses some.
 
-    def try_put(body: str) -> bool:
+    All threads wait for each other, so their requests leave together.
+    """
+    start = threading.Barrier(_AT_ONCE)
+
+    def try_put(body: str, etag: str | None) -> bool:
+        start.wait()
         with suppress(StoreConflictError):
-            return store.put(key, body.encode(), if_match=etag) is not None
+            return store.put(key, body.encode(), if_match=etag, if_absent=etag is None) is not None
         return False
 
-    bodies = [str(uuid.uuid4()) for _ in range(_AT_ONCE)]  # an ETag can be the same again when the body is
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool:
-        winners = sum(pool.map(try_put, bodies))
-    if winners > 1:
-        raise _make_unconditional_error(
-            store, f"of {_AT_ONCE} PUTs with If-Match and one ETag, sent at once, {winners} won"
-        )
+        for condition in ["If-Match and one ETag", "If-None-Match: * of one new key"] * _RACES:
+            etag = None
+            if condition.startswith("If-Match"):
+                document = store.get(key)
+                etag = document.etag if document else None
+            else:
+                store.delete(key)
+            bodies = [str(uuid.uuid4()) for _ in range(_AT_ONCE)]  # an ETag can be the same again when the body is
+            winners = sum(pool.map(try_put, bodies, [etag] * _AT_ONCE))
+            if winners > 1:
+                raise _make_unconditional_error(
+                    store, f"of {_AT_ONCE} PUTs with {condition}, sent at once, {winners} won"
+                )
 
 
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
@@ -162,13 +206,7 @@ def _upload(store: Store, key: str) -> None:
             f"CompleteMultipartUpload s3://{store.bucket}/{key} was answered {answer!r}, and no object is there. "
             "Run again."
         )
-    if shown != mine:
-        raise _make_unsuitable_error(
-            store,
-            f"it does not give back an object's metadata: x-amz-meta-{COMMIT} was {mine!r} and came back as {shown!r}. "
-            "Without it nothing says which commit an object is of",
-            "let proxies pass x-amz-meta- headers on",
-        )
+    _require_owner(store, shown, mine)
     _require_settings(store, key)
     _complete(store, key, other)
     if _read_owner(store, key) != mine:
@@ -180,8 +218,21 @@ def _upload(store: Store, key: str) -> None:
 
 
 def _upload_alone(store: Store, key: str) -> None:
-    _complete(store, key, uuid.uuid4().hex)
+    mine = uuid.uuid4().hex
+    _complete(store, key, mine)
+    _require_owner(store, _read_owner(store, key), mine)
     _require_settings(store, key)
+
+
+def _require_owner(store: Store, shown: str | None, written: str) -> None:
+    """Raise StoreDeniedError if an object's metadata did not come back: every way to land needs it."""
+    if shown != written:
+        raise StoreDeniedError(
+            f"{_describe_place(store)} does not give back an object's metadata: x-amz-meta-{COMMIT} was {written!r} "
+            f"and came back as {shown!r}. Without it nothing says which commit an object is of, so nothing can be landed "
+            "there, with exactly_once: false neither. To go on: let proxies pass x-amz-meta- headers on, or use "
+            "a store that keeps metadata."
+        )
 
 
 def _require_settings(store: Store, key: str) -> None:
@@ -218,7 +269,9 @@ def _read_owner(store: Store, key: str) -> str | None:
 
 def _make_unconditional_error(store: Store, what: str) -> StoreDeniedError:
     return _make_unsuitable_error(
-        store, f"it does not honour conditional writes: {what}. Without them two writers can land a record twice"
+        store,
+        f"it does not honour conditional writes: {what}. Without them two runs can both believe that they have "
+        "committed, and land a record twice",
     )
 
 

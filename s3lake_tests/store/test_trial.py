@@ -11,7 +11,7 @@ from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailable
 from s3lake.store import COMMIT, Completion, Document, Store
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
-from s3lake.store.trial import ensure_settings_work, ensure_tried, try_store
+from s3lake.store.trial import ensure_keeps_objects, ensure_tried, try_store
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.stores import CountedStore
 
@@ -30,6 +30,27 @@ class Counting(CountedStore):
 @pytest.fixture(autouse=True)
 def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.store.trial._passed", set())
+    monkeypatch.setattr("s3lake.store.trial._raced", set())
+
+
+class LetsTwoWin(MemoryStore):
+    """Lets two of the writers that race win in one race of five, if they create or if they change."""
+
+    endpoint = "http://store"
+
+    def __init__(self, *, creates: bool) -> None:
+        super().__init__("lake")
+        self.creates, self.races, self.waiting = creates, 0, threading.Lock()
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        is_alone = threading.current_thread() is threading.main_thread()
+        if is_alone or if_absent is not self.creates:
+            return super().put(key, body, if_match=if_match, if_absent=if_absent)
+        with self.waiting:
+            self.races += 1
+            is_second_of_a_fifth_race = self.races % 20 == 18
+            etag = super().put(key, body, if_match=if_match, if_absent=if_absent)
+            return super().put(key, body) if etag is None and is_second_of_a_fifth_race else etag
 
 
 class Unconditional(MemoryStore):
@@ -322,8 +343,8 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
     store = Asked()
     for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"requirements": "tagged"}):
         vars(store).update(change)
-        ensure_settings_work(store, "raw/")
-    ensure_settings_work(store, "new/")
+        ensure_keeps_objects(store, "raw/")
+    ensure_keeps_objects(store, "new/")
     assert [key.partition(".probe/")[0] for key in store.looked] == ["raw/"] * 4 + ["new/"]
     assert {len(commit) for commit in store.commits} == {32}
     assert store.objects == store.uploads == {}
@@ -332,10 +353,54 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
 def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(StoreDeniedError, match=r"ignored s3\.objects\.acl"):
-            ensure_settings_work(Asked("s3.objects.acl"), "raw/")
+            ensure_keeps_objects(Asked("s3.objects.acl"), "raw/")
 
 
-def test_a_store_that_has_only_to_keep_bytes_is_not_tried_for_more() -> None:
+def test_a_store_that_has_only_to_keep_objects_is_asked_for_their_metadata_once_in_a_process() -> None:
     store = CountedStore()
-    ensure_settings_work(store, "raw/")
-    assert store.requests == {}
+    for _ in range(2):
+        ensure_keeps_objects(store, "raw/")
+    assert (store.requests["create_upload"], store.requests["put"], store.objects) == (1, 0, {})
+
+
+def test_a_store_that_loses_metadata_is_refused_without_exactly_once_too() -> None:
+    with pytest.raises(StoreDeniedError, match="so nothing can be landed there, with exactly_once: false neither"):
+        ensure_keeps_objects(LosesMetadata(), "raw/")
+
+
+# Races
+
+
+@pytest.mark.parametrize(
+    ("creates", "what"),
+    [(True, r"PUTs with If-None-Match: \* of one new key"), (False, "PUTs with If-Match and one ETag")],
+)
+def test_a_store_that_lets_two_win_in_a_fifth_of_races_is_refused(creates: bool, what: str) -> None:
+    with pytest.raises(StoreDeniedError, match=rf"of 4 {what}, sent at once, 2 won\. Without them two runs can both"):
+        try_store(LetsTwoWin(creates=creates), "p", "raw/")
+
+
+def test_races_of_one_store_are_run_once_in_a_process_for_all_prefixes() -> None:
+    store = Counting()
+    ensure_tried(store, "p", "raw/")
+    once = store.requests["put"]
+    ensure_tried(store, "other", "raw/other/")
+    assert once > 160
+    assert store.requests["put"] - once < 10
+
+
+@pytest.mark.parametrize(("later_s", "again"), [(0, False), (599, False), (600, True), (-1, True)])
+def test_a_refusal_is_remembered_for_ten_minutes(later_s: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused, memory = LetsTwoWin(creates=True), Counting()
+    monkeypatch.setattr("time.time", lambda: 1_800_000_000)
+    with pytest.raises(StoreDeniedError, match="2 won"):
+        ensure_tried(refused, "p", "raw/")
+    ((key, (record, *_)),) = refused.objects.items()
+    memory.put(key, record)
+    monkeypatch.setattr("time.time", lambda: 1_800_000_000 + later_s)
+    if again:
+        ensure_tried(memory, "p", "raw/")
+        assert memory.objects[key][0].isdigit()
+    else:
+        with pytest.raises(StoreDeniedError, match=rf"2 won.*This was found {later_s} s ago.*after 10 minutes"):
+            ensure_tried(memory, "p", "raw/")
