@@ -22,6 +22,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError
 
 from s3lake.errors import ConfigurationError, TransientError
+from s3lake.schema import known_protos
 from s3lake.schema.connect import SchemaError
 from s3lake.scratch import scratch
 
@@ -33,7 +34,6 @@ _MAIN = "s3lake-schema.proto"
 _UNMAPPABLE = re.compile(r"[=:;\x00-\x1f\x7f]")
 _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 """Numbers of members in descriptor.proto, of which the path to a comment is made."""
-_GOOGLES = re.compile(r"google/protobuf/([a-z_]+)\.proto")
 
 
 def compile_message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> Descriptor:
@@ -169,13 +169,14 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
         raise ConfigurationError(
             "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
         ) from None
-    files = {**references, _MAIN: text}
-    for name in files:
+    for name in references:
         _require_mappable(name)
+    files = {**known_protos.CONFLUENT, **references, _MAIN: text}
+    brought = {name: path for name, path in known_protos.list_type_files().items() if name not in files}
     with ExitStack() as stack:
         with scratch(sum(map(len, files.values()))):
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-proto-")))
-            mapped = []
+            mapped = [f"-I{name}={path}" for name, path in brought.items()]
             for number, (name, content) in enumerate(files.items()):
                 (directory / f"{number}.proto").write_text(content, encoding="utf-8")
                 mapped.append(f"-I{name}={directory}/{number}.proto")
@@ -216,15 +217,15 @@ def _require_mappable(name: str) -> None:
 
 
 def _pool(files: Any) -> Any:
-    """A pool with the files, each after the ones that it imports, and what Google brings with its library."""
+    """A pool with the files, each after the ones that it imports, and the known ones that nobody brings."""
     pool = descriptor_pool.DescriptorPool()
     added = {file.name for file in files.file}
 
     def add(file: Any) -> None:
         for name in set(file.dependency) - added:
-            if google := _googles(name):
+            if known := known_protos.find_googles(name) or _find_confluents(name):
                 added.add(name)
-                add(google)
+                add(known)
         pool.Add(file)
 
     try:
@@ -235,14 +236,11 @@ def _pool(files: Any) -> Any:
     return pool
 
 
-def _googles(name: str) -> Any:
-    match = _GOOGLES.fullmatch(name)
-    if match is None:
+@functools.cache
+def _find_confluents(name: str) -> Any:
+    """Return the descriptor of a file of Confluent's. Return None if it has no such file."""
+    if name not in known_protos.CONFLUENT:
         return None
-    try:
-        module = importlib.import_module(f"google.protobuf.{match[1]}_pb2")
-    except ImportError:
-        return None
-    file = descriptor_pb2.FileDescriptorProto()
-    module.DESCRIPTOR.CopyToProto(file)
+    (file,) = (file for file in _protoc(known_protos.CONFLUENT[name], {}).file if file.name == _MAIN)
+    file.name = name
     return file
