@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from s3lake.encode.buffers import base64, data_of, slice_values, uuid_texts
 from s3lake.schema.details import MAP_ENTRY, Detail
-from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type, Unknown, fold
+from s3lake.schema.types import PLACEHOLDER, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold
 
 _NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -134,7 +134,7 @@ def make_encoder(type: Type) -> Encode:
         return partial(_encode_items, item)
 
     def of_struct(fields: dict[str, Encode]) -> Encode:
-        return partial(_encode_members, fields)
+        return partial(_encode_empty if list(fields) == [PLACEHOLDER] else _encode_members, fields)
 
     def of_map(value: Encode) -> Encode:
         return partial(_encode_object, value)
@@ -183,6 +183,17 @@ def _encode_object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
 def _enclose(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
     lists = pa.ListArray.from_arrays(array.offsets, items)
     return set_nulls(concat(opening, pc.binary_join(lists, b","), closing), array)
+
+
+def _encode_empty(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:
+    """Encode structs of nothing but the placeholder, without it; a producer's field of its name keeps its values."""
+    if array.field(0).null_count < len(array):
+        return pc.if_else(array.field(0).is_valid(), _encode_members(fields, array), _write_empty(array))
+    return _write_empty(array)
+
+
+def _write_empty(array: pa.StructArray) -> pa.BinaryArray:
+    return set_nulls(pa.repeat(pa.scalar(b"{}", pa.binary()), len(array)), array)
 
 
 def _encode_members(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:

@@ -115,6 +115,18 @@ class Struct(msgspec.Struct, frozen=True, eq=False):
         return hash(tuple(self.fields.items()))
 
 
+PLACEHOLDER = "__dummy_field_in_empty_struct"
+"""The one member, always null, of a struct whose schema has no fields: Parquet has no group without members.
+
+Spark's `from_protobuf` calls it so (`retain.empty.message.types`).
+"""
+
+
+def make_struct(fields: dict[str, Type]) -> Struct:
+    """Return the struct of a schema's fields; one without any has the placeholder, so that set and unset differ."""
+    return Struct(fields or {PLACEHOLDER: Primitive.STRING})
+
+
 Type = Primitive | Decimal | List | Struct | Map | Unknown
 """Every field may be null."""
 
