@@ -50,9 +50,12 @@ _ALLOWED = {
 class Misfit(ValueError):
     """A value does not fit its column. The message names the field and its type, and never quotes the value."""
 
-    def __init__(self, type: Type, path: str = "", *, is_rounded: bool = False) -> None:
-        self.type, self.path, self.is_rounded = type, path, is_rounded
-        if is_rounded:
+    def __init__(self, type: Type, path: str = "", *, is_rounded: bool = False, reason: str = "") -> None:
+        """`reason` says what is wrong where more is known than that the value does not fit."""
+        self.type, self.path, self.is_rounded, self.reason = type, path, is_rounded, reason
+        if reason:
+            mistake = reason
+        elif is_rounded:
             mistake = (
                 f"is an integer that its column, {type}, does not hold exactly: give the column a type, "
                 "decimal(38,0) or string"
@@ -64,7 +67,7 @@ class Misfit(ValueError):
     def within(self, step: str) -> Misfit:
         """Return the same of the field around it, whose path ends with this step."""
         path = step + self.path if self.path.startswith("[") or not self.path else f"{step}.{self.path}"
-        return Misfit(self.type, path, is_rounded=self.is_rounded)
+        return Misfit(self.type, path, is_rounded=self.is_rounded, reason=self.reason)
 
 
 def _explain_type(type: Type) -> str:

@@ -118,7 +118,7 @@ def make_payload_encoder(type: Type, detail: Detail | None) -> Encode:
             return partial(_encode_object, make_payload_encoder(value, inner[0] if inner else None))
         case Struct(fields):
             pairs = zip(fields.items(), inner or [None] * len(fields), strict=True)
-            return partial(_encode_members, {name: make_payload_encoder(of, each) for (name, of), each in pairs})
+            return _make_struct_encoder({name: make_payload_encoder(of, each) for (name, of), each in pairs})
     return make_encoder(type)
 
 
@@ -133,13 +133,10 @@ def make_encoder(type: Type) -> Encode:
     def of_list(item: Encode) -> Encode:
         return partial(_encode_items, item)
 
-    def of_struct(fields: dict[str, Encode]) -> Encode:
-        return partial(_encode_empty if list(fields) == [PLACEHOLDER] else _encode_members, fields)
-
     def of_map(value: Encode) -> Encode:
         return partial(_encode_object, value)
 
-    return fold(type, _encode_leaf, of_list, of_struct, of_map)
+    return fold(type, _encode_leaf, of_list, _make_struct_encoder, of_map)
 
 
 def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
@@ -183,6 +180,10 @@ def _encode_object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
 def _enclose(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
     lists = pa.ListArray.from_arrays(array.offsets, items)
     return set_nulls(concat(opening, pc.binary_join(lists, b","), closing), array)
+
+
+def _make_struct_encoder(fields: dict[str, Encode]) -> Encode:
+    return partial(_encode_empty if list(fields) == [PLACEHOLDER] else _encode_members, fields)
 
 
 def _encode_empty(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:

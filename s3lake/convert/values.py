@@ -181,6 +181,8 @@ class Conversion:
         """
         rows, refused, left_out = self._read(batch, changed or {})
         converted = Converted(columns, refused=refused, dropped=Counter(rows.value.left_out))
+        if rows.key is not None:
+            converted.dropped.update({f"key:{path}": count for path, count in rows.key.left_out.items()})
         if projector is not None:
             value, lost, converted.filled = projector.project(rows.value)
             rows, converted.dropped = replace(rows, value=value), converted.dropped + lost

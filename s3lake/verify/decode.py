@@ -26,6 +26,7 @@ def build_decoder(
     *,
     has_floats: bool = True,
     null_to_default: bool = False,
+    counted: frozenset[str] = frozenset(),
 ) -> Decode:
     """Return the decoder of keys or values.
 
@@ -33,6 +34,7 @@ def build_decoder(
         registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
         plain: makes a value of parsed JSON that has no schema.
         has_floats, null_to_default: see `connect.decode_connect`.
+        counted: see `protobuf.build_reader`.
     """
     match converter:
         case "string":
@@ -51,7 +53,7 @@ def build_decoder(
         case "json_schema":
             return partial(_decode_json_schema, registry, plain, null_to_default)
         case "avro" | "protobuf":
-            return partial(_decode_registered, registry)
+            return partial(_decode_registered, registry, counted)
         case "float":
             unpack = struct.Struct(_NUMBERS[converter]).unpack
             return lambda data: Float32(unpack(data)[0])
@@ -80,7 +82,7 @@ def _fetch_schema(registry: Connection, data: bytes) -> RegisteredSchema:
     return get_client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
 
 
-def _decode_registered(registry: Connection | None, data: bytes) -> Any:
+def _decode_registered(registry: Connection | None, counted: frozenset[str], data: bytes) -> Any:
     """Decode data by the schema whose id is before it, or by the one that the sink is configured with."""
     if registry is None:
         raise Mismatch("no registry has its schema")
@@ -95,8 +97,8 @@ def _decode_registered(registry: Connection | None, data: bytes) -> Any:
     from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have
 
     if registry.descriptors:
-        return protobuf.build_set_reader(registry.descriptors, registry.message)(data)
-    return protobuf.build_reader(schema.text, tuple(schema.references.items()))(data[_ID_BYTES:])
+        return protobuf.build_set_reader(registry.descriptors, registry.message, counted)(data)
+    return protobuf.build_reader(schema.text, tuple(schema.references.items()), counted)(data[_ID_BYTES:])
 
 
 def _decode_json_schema(

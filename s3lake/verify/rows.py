@@ -6,7 +6,6 @@ lack some of them. Text that is written as Kafka has it is compared as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
@@ -23,6 +22,7 @@ from s3lake.schema.types import UNKNOWN, Primitive, Type, fields_of
 from s3lake.verify.column_values import cast_cell, cast_json, strip_schema
 from s3lake.verify.connect import decode_connect
 from s3lake.verify.decode import TYPED, build_decoder
+from s3lake.verify.left_out import exclude_fields, list_counted, split_paths
 from s3lake.verify.log import Records
 from s3lake.verify.values import (
     UNDECODABLE,
@@ -31,7 +31,9 @@ from s3lake.verify.values import (
     PlainJson,
     digest_bytes,
     digest_row,
+    keep,
     parse_json,
+    sort_json_texts,
     to_column_form,
     to_float_form,
     to_json_form,
@@ -41,7 +43,6 @@ _METADATA = ("topic", "partition", "offset", "timestamp")
 _IGGY_METADATA = ("topic", "partition_id", "offset", "timestamp", "stream")
 _ROWS = 500
 """So few rows are Python's objects at a time that its garbage collector has nothing to do."""
-_STEP = re.compile(r"\[\]|[^.\[]+")
 _Texts = Callable[[Records], list[bytes]]
 
 
@@ -154,7 +155,7 @@ class Rows:
     def _build_column_part(self, name: str, registry: Connection | None) -> Decode:
         """Return what makes a key or a value what its columns hold."""
         shape, converter = self._shape, self._shape.converter(name)
-        paths = _split_paths(shape) if name == "value" or self._spread else []
+        paths = split_paths(shape) if name == "value" or self._spread else []
         if shape.json_as_text and converter == "json":
             return _decode_line
         if shape.json_as_text and converter == "connect_json":
@@ -169,15 +170,22 @@ class Rows:
             value = exclude_fields(value, paths)
             return value if value is None or cast is None else cast(value)
 
-        decode = build_decoder(converter, registry, plain, null_to_default=name in shape.null_to_default)
+        decode = build_decoder(
+            converter,
+            registry,
+            plain,
+            null_to_default=name in shape.null_to_default,
+            counted=list_counted(shape, name),
+        )
         is_plain = converter in ("json", "json_schema", STRING, BYTES)
+        sort = sort_json_texts if converter == "protobuf" else keep
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
-                return exclude_fields(to_column_form(data.value), paths)
+                return sort(exclude_fields(to_column_form(data.value), paths))
             if type(data) is PlainJson:
                 return plain(parse_json(data))
-            return decode(data) if is_plain else exclude_fields(to_column_form(decode(data)), paths)
+            return decode(data) if is_plain else sort(exclude_fields(to_column_form(decode(data)), paths))
 
         return read
 
@@ -193,12 +201,13 @@ class Rows:
         elif form := _build_form(type):
             cells = [None if cell is None else form(cell) for cell in cells]
         if self._shape.uncompared and part == "value":
-            paths = _split_paths(self._shape)
+            paths = split_paths(self._shape)
             if self._spread:
                 cells = [exclude_fields({name: cell}, paths).get(name) for cell in cells]
             else:
                 cells = [exclude_fields(cell, paths) for cell in cells]
-        return list(map(strip_schema, cells)) if self._shape.converter(part) == "json_schema" else cells
+        convert = {"json_schema": strip_schema, "protobuf": sort_json_texts}.get(self._shape.converter(part))
+        return cells if convert is None else list(map(convert, cells))
 
     def _parse_cells(self, name: str, texts: list[Any]) -> list[Any]:
         """Return the cells of a column of CSV; a text that is not of the column's type is a pair, which no value is."""
@@ -224,13 +233,14 @@ class Rows:
         """Return what makes a key or a value what the text of its row holds."""
         decode = self._build_text_decoder(name, registry)
         as_it_is = self._shape.format.startswith("json") and self._shape.converter(name) == "json_schema"
+        sort = sort_json_texts if self._shape.converter(name) == "protobuf" else keep
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
-                return to_json_form(data.value)
+                return sort(to_json_form(data.value))
             if type(data) is PlainJson:
                 return _to_json_text(data) if as_it_is else to_json_form(parse_json(data))
-            return decode(data)
+            return sort(decode(data))
 
         return read
 
@@ -244,7 +254,13 @@ class Rows:
         if in_json and converter in (STRING, BYTES):
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
-            decode = build_decoder(converter, registry, has_floats=False, null_to_default=name in shape.null_to_default)
+            decode = build_decoder(
+                converter,
+                registry,
+                has_floats=False,
+                null_to_default=name in shape.null_to_default,
+                counted=list_counted(shape, name),
+            )
             return lambda data: to_json_form(decode(data))
         in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
         return lambda data: (_to_one_line(data) if in_line else data) or None
@@ -263,7 +279,8 @@ class Rows:
         if name in ("key", "value"):
             converter, in_json = self._shape.converter(name), self._shape.format.startswith("json")
             if cell and (converter in self._typed or (converter == "json_schema" and not in_json)):
-                return to_json_form(parse_json(cell))
+                form = to_json_form(parse_json(cell))
+                return sort_json_texts(form) if converter == "protobuf" else form
             return cell if in_json else cell or None
         if name == "metadata":
             fields = _IGGY_METADATA if self._envelope and self._envelope.style == "iggy" else _METADATA
@@ -287,36 +304,6 @@ def _find_texts(shape: Shape) -> _Texts | None:
             _to_one_line(b"null" if value is None else value).strip(blanks) for value in records.values
         ]
     return None
-
-
-def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
-    """Return a value without the fields at these paths, of which `[]` are the items of a list, the values of a map."""
-    for path in paths:
-        value = _exclude(value, path)
-    return value
-
-
-def _split_paths(shape: Shape) -> list[list[str]]:
-    """Return the paths of the fields that are not compared, as steps: a contract left them out, or filled them."""
-    return [_STEP.findall(path) for path in sorted(shape.uncompared)]
-
-
-def _exclude(value: Any, path: Sequence[str]) -> Any:
-    step, *rest = path
-    if step == "[]" and isinstance(value, list):
-        if not rest:
-            return [None] * len(value)
-        return [[item[0], _exclude(item[1], rest)] if _is_entry(item) else _exclude(item, rest) for item in value]
-    if step == "[]" and isinstance(value, dict):
-        return {name: _exclude(inner, rest) if rest else None for name, inner in value.items()}
-    if not isinstance(value, dict) or step not in value:
-        return value
-    inner = _exclude(value[step], rest) if rest else None
-    return {name: kept for name, kept in value.items() if name != step} | ({} if inner is None else {step: inner})
-
-
-def _is_entry(item: Any) -> bool:
-    return isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
 
 
 def _guard(decode: Decode) -> Decode:

@@ -161,6 +161,24 @@ def to_json_form(value: Any) -> Any:
     return convert(value)
 
 
+def sort_json_texts(value: Any) -> Any:
+    """Return a value in which texts of JSON, as Python writes it, have their keys in order, at any depth.
+
+    Protobuf's maps have none, so such texts of hours that landed before differ from what they are today.
+    """
+    if isinstance(value, dict):
+        return {name: sort_json_texts(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(sort_json_texts, value))
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    try:
+        parsed = json.loads(value)
+        return json.dumps(parsed, sort_keys=True) if json.dumps(parsed) == value else value
+    except (ValueError, RecursionError):
+        return value
+
+
 def _make_number(digits: str) -> msgspec.msgpack.Ext:
     """A number that msgpack has no exact type for; nothing else has this type."""
     return msgspec.msgpack.Ext(1, digits.encode())

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.convert import column, protobuf
+from s3lake.convert import column, protobuf_columns
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
@@ -79,13 +79,13 @@ def test_a_field_that_the_writer_does_not_see_in_a_protobuf_schema_is_found(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     number = registry.add(PROTO.replace("Row", f"Lost{format}"), "PROTOBUF")  # compiled schemas are remembered
-    list_fields = protobuf.list_fields
+    list_fields = protobuf_columns.list_fields
 
     def without_last(descriptor: Any) -> Any:
         oneofs, fields = list_fields(descriptor)
         return oneofs, fields[:-1]
 
-    monkeypatch.setattr(protobuf, "list_fields", without_last)
+    monkeypatch.setattr(protobuf_columns, "list_fields", without_last)
     report = landed(registry, format, "protobuf", framed(number, MESSAGES["right"])).verify()
     assert (report.missing, report.duplicated) == (1, 1)
 

@@ -1,0 +1,50 @@
+"""Fields that a commit left out of its rows, or filled, as its manifest counts them by their paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from s3lake.objects.shape import Shape
+
+_KEY = "key:"
+"""What is before the paths of fields of keys, where a manifest counts them next to those of values."""
+_STEP = re.compile(r"\[\]|[^.\[]+")
+
+
+def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
+    """Return a value without the fields at these paths, of which `[]` are the items of a list, the values of a map."""
+    for path in paths:
+        value = _exclude(value, path)
+    return value
+
+
+def split_paths(shape: Shape) -> list[list[str]]:
+    """Return the paths of the fields that are not compared, as steps: a contract left them out, or filled them."""
+    return [_STEP.findall(path) for path in sorted(shape.uncompared)]
+
+
+def list_counted(shape: Shape, part: str) -> frozenset[str]:
+    """Return the paths of fields of keys or values that the manifest counts as left out."""
+    if part == "value":
+        return shape.uncompared
+    return frozenset(path.removeprefix(_KEY) for path in shape.uncompared if path.startswith(_KEY))
+
+
+def _exclude(value: Any, path: Sequence[str]) -> Any:
+    step, *rest = path
+    if step == "[]" and isinstance(value, list):
+        if not rest:
+            return [None] * len(value)
+        return [[item[0], _exclude(item[1], rest)] if _is_entry(item) else _exclude(item, rest) for item in value]
+    if step == "[]" and isinstance(value, dict):
+        return {name: _exclude(inner, rest) if rest else None for name, inner in value.items()}
+    if not isinstance(value, dict) or step not in value:
+        return value
+    inner = _exclude(value[step], rest) if rest else None
+    return {name: kept for name, kept in value.items() if name != step} | ({} if inner is None else {step: inner})
+
+
+def _is_entry(item: Any) -> bool:
+    return isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
