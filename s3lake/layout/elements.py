@@ -95,7 +95,9 @@ def format_wallclock(element: Time, epoch_ms: int) -> str:
 
 
 def _compile_time(element: Time) -> Callable[[int], str]:
-    return joda.compile_formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
+    return joda.compile_formatter(
+        element.pattern, element.zone, element.locale, element.bucket_ms, toward_zero=element.toward_zero
+    )
 
 
 def _format_dates(formatter: Callable[[int], str], timestamps: Sequence[int]) -> Texts:

@@ -114,6 +114,7 @@ class Time:
 
     Attributes:
         clock: the source of the time; `field` is a field of the value at `path`.
+        toward_zero: buckets before 1970 are cut toward it, as Confluent's.
     """
 
     pattern: str
@@ -122,6 +123,7 @@ class Time:
     zone: str
     locale: str
     bucket_ms: int | None
+    toward_zero: bool = False
 
     @property
     def source(self) -> Source | None:

@@ -177,7 +177,9 @@ def _make_sample(piece: Piece) -> str:
         case Hour(pattern):
             return joda.compile_formatter(pattern)(0)
         case Time():
-            return joda.compile_formatter(piece.pattern, piece.zone, piece.locale, piece.bucket_ms)(0)
+            return joda.compile_formatter(
+                piece.pattern, piece.zone, piece.locale, piece.bucket_ms, toward_zero=piece.toward_zero
+            )(0)
         case Extension():
             return ""
         case _:

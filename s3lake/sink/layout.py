@@ -75,6 +75,8 @@ class Time(ConfigModel):
         locale: names of months and days are English: short ones for anything but `en` (`en-US`), as Java's are;
             another bare language is an error if a name is printed.
         duration: seconds that a bucket lasts, counted from local 1970-01-01T00:00; None for no buckets.
+        before_1970: the bucket of an earlier time: `begin` for the one that it is in, `toward_zero` for the next one,
+            as Confluent's partitioners have it.
     """
 
     source: Literal["record", "wallclock", "field"] = "record"
@@ -82,6 +84,7 @@ class Time(ConfigModel):
     timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
     locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
     duration: Annotated[Duration, at_least(0.001)] | None = None
+    before_1970: Literal["begin", "toward_zero"] = "begin"
 
     @field_validator("field")
     @classmethod
@@ -97,7 +100,8 @@ class Time(ConfigModel):
         """The piece of a key, without its pattern."""
         path = partitioners.parse_field_path(self.field) if self.source == "field" else ()
         bucket_ms = round(self.duration * 1000) if self.duration is not None else None
-        return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms)
+        toward_zero = self.before_1970 == "toward_zero"
+        return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
 
 
 class Layout(ConfigModel):

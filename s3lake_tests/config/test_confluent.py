@@ -67,7 +67,7 @@ ODD + partitioner.class=FieldPartitioner + partition.field.name=outer.inner | va
 TIME + path.format='y'=YYYY/'b'/ | timestamp: {STAMP} => topics/demo/y=2017/b/demo+0+0000000000.json
 TIME + path.format='y'=YYYY/'b' | timestamp: {STAMP} => topics/demo/y=2017/b/demo+0+0000000000.json
 TIME + -timestamp.extractor + partition.duration.ms=86400000 | offset: [0, 1]
-    => topics/demo/year=1970_month=01_day=01_hour=00/demo+0+0000000000.json
+    => topics/demo/year=1969_month=12_day=31_hour=00/demo+0+0000000000.json
 topics.dir=a{{b}} + tombstone.encoded.partition={{x}} + directory.delim=_ |
     => a{{b}}_demo_partition=0_demo+0+0000000000.json
 format.class={FORMAT}avro.AvroFormat + avro.codec=snappy | => topics/demo/partition=0/demo+0+0000000000.avro
@@ -173,3 +173,14 @@ def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
     """Commits whose files are alike are read together, and are found by that."""
     sink = load("store.kafka.keys=true").config.sinks[0]
     assert hash(binding.form_of(sink)) == hash(binding.form_of(sink))
+
+
+def test_a_time_field_before_1970_has_a_notice_and_a_key_for_the_connector_s_way() -> None:
+    settings = "TIME + timezone=UTC + timestamp.extractor=RecordField + partition.duration.ms=86400000"
+    record = Record(value=b'{"timestamp":"1955-07-01T10:30:00Z"}')
+    other = f"{settings} + s3lake.layout.time.before_1970=toward_zero"
+    days = {"year=1955_month=07_day=01_hour=00": settings, "year=1955_month=07_day=02_hour=00": other}
+    for day, text in days.items():
+        assert bases.keys_of(load(text), record) == [f"topics/demo/{day}/demo+0+0000000000.json"]
+    assert "write s3lake.layout.time.before_1970=toward_zero for that" in bases.remarks_text(load(settings))
+    assert "before_1970" not in bases.remarks_text(load(other))

@@ -280,6 +280,10 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
     for name, option, taken in (("locale", locale, "en"), ("timezone", timezone, "UTC")):
         if not option.value:
             keys.report.notice(option.setting or partitioner.setting, f"{name} is missing; {taken} is taken")
+    if extractor.value == "field":
+        message = "a time before 1970 is in the bucket that it falls into; the connector takes the next one"
+        at = extractor.setting or partitioner.setting
+        connect.note_deviation(keys, sink, at, message, "layout.time.before_1970", "toward_zero")
     quoted = f"'{delimiter}'" if delimiter.isalpha() else delimiter
     steps = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
     if not own_pattern:

@@ -1,7 +1,7 @@
 """Joda-Time's patterns, as `path.format` of Confluent's partitioners has them: from epoch milliseconds to text.
 
 Not Java's DateTimeFormatter: here `Y` is the year of era, `x` the week year, and `u` and `L` are not letters.
-Buckets count from local 1970-01-01T00:00 and are cut toward zero, as the connectors' own arithmetic does.
+Buckets count from local 1970-01-01T00:00, in both directions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DATES, _HOURS = frozenset("YyxMdDwe"), frozenset("HhKk")
 
 @lru_cache(maxsize=256)
 def compile_formatter(
-    pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None
+    pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None, *, toward_zero: bool = False
 ) -> Callable[[int], str]:
     """Return a function from epoch milliseconds to text: of the beginning of its bucket if there are buckets.
 
@@ -42,6 +42,7 @@ def compile_formatter(
         zone: id of a time zone.
         locale: `en` for English names, anything that is not a bare language for short English ones, as Java does.
         bucket_ms: how long a bucket lasts.
+        toward_zero: a time before 1970 gets the end of its bucket, as in the arithmetic of Confluent's partitioners.
 
     Raises:
         ValueError: the pattern or the zone is invalid, or a name would have to be in another language. The function
@@ -58,7 +59,7 @@ def compile_formatter(
     @lru_cache(maxsize=65_536)
     def format_instant(epoch_ms: int) -> str:
         try:
-            return printer(_to_local(epoch_ms, where, bucket_ms))
+            return printer(_to_local(epoch_ms, where, bucket_ms, toward_zero=toward_zero))
         except OverflowError:
             raise ValueError(f"timestamp {epoch_ms} has no date") from None
 
@@ -67,8 +68,8 @@ def compile_formatter(
     def format_moment(epoch_ms: int) -> str:
         if not _FIRST_MS <= epoch_ms <= _LAST_MS:
             raise ValueError(f"timestamp {epoch_ms} has no date")
-        # Moments that print alike share an entry. Cut toward zero, as their bucket is.
-        return format_instant(epoch_ms - epoch_ms % size if epoch_ms >= 0 else epoch_ms)
+        # Moments that print alike share an entry.
+        return format_instant(epoch_ms if toward_zero and epoch_ms < 0 else epoch_ms - epoch_ms % size)
 
     return format_moment
 
@@ -107,13 +108,13 @@ def _require_plausible(parts: list[Token]) -> None:
         raise ValueError("w is the week of a week year; write xxxx for its year")
 
 
-def _to_local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
+def _to_local(epoch_ms: int, where: tzinfo, bucket_ms: int | None, *, toward_zero: bool) -> datetime:
     local = (_UTC_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(where)
     if bucket_ms is None:
         return local
     since = (local.replace(tzinfo=None) - _EPOCH) // timedelta(milliseconds=1)
-    bucket = abs(since) // bucket_ms * bucket_ms
-    begin = (_EPOCH + timedelta(milliseconds=bucket if since >= 0 else -bucket)).replace(tzinfo=where)
+    bucket = -(-since // bucket_ms) if toward_zero and since < 0 else since // bucket_ms
+    begin = (_EPOCH + timedelta(milliseconds=bucket * bucket_ms)).replace(tzinfo=where)
     before, after = begin.utcoffset(), begin.replace(fold=1).utcoffset()
     if before is None or after is None or before == after:
         return begin

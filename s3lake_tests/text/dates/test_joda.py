@@ -57,7 +57,29 @@ def test_a_pattern_prints_as_joda_prints_it(given: str, expected: str) -> None:
     time, zone, count, unit, pattern = found.groups()
     epoch_ms = round(datetime.fromisoformat(time).replace(tzinfo=timezone.utc).timestamp() * 1000)
     bucket = int(count) * {"h": HOUR, "d": DAY}[unit] if count else None
-    assert compile_formatter(pattern.replace("HOURLY", HOURLY), zone, "en", bucket)(epoch_ms) == expected
+    pattern = pattern.replace("HOURLY", HOURLY)
+    assert compile_formatter(pattern, zone, "en", bucket, toward_zero=True)(epoch_ms) == expected
+
+
+# As Confluent's partitioners have it only where this is asked for.
+BEFORE_1970 = """
+1969-12-31T23:59:59.999 UTC 1h HOURLY => year=1969/month=12/day=31/hour=23
+1969-12-31T22:59:59.999 UTC 1h HOURLY => year=1969/month=12/day=31/hour=22
+1955-07-01T10:30:00 UTC 1d YYYY-MM-dd => 1955-07-01
+0001-01-01T12:00:00 UTC 1d YYYY-MM-dd => 0001-01-01
+1955-07-01T03:00:00 America/Los_Angeles 1d YYYY-MM-dd => 1955-06-30
+1969-12-28T10:00:00 UTC 7d YYYY-MM-dd EEE => 1969-12-25 Thu
+1970-01-01T00:00:00 UTC 1d YYYY-MM-dd => 1970-01-01
+1969-12-31T23:59:59.001 UTC - HH:mm:ss => 23:59:59
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), rows(BEFORE_1970))
+def test_a_time_before_1970_is_in_the_bucket_that_it_falls_into(given: str, expected: str) -> None:
+    time, zone, bucket, pattern = given.split(" ", 3)
+    epoch_ms = round(datetime.fromisoformat(time).replace(tzinfo=timezone.utc).timestamp() * 1000)
+    bucket_ms = {"1h": HOUR, "1d": DAY, "7d": 7 * DAY, "-": None}[bucket]
+    assert compile_formatter(pattern.replace("HOURLY", HOURLY), zone, "en", bucket_ms)(epoch_ms) == expected
 
 
 @pytest.mark.parametrize(
