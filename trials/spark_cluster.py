@@ -33,7 +33,7 @@ class Cluster:
 
     def complete(self) -> None:
         """Start the workers that are missing; drivers wait for what they register."""
-        until(60, lambda: not free_port(self._port))
+        until(lambda: not free_port(self._port))
         for host in HOSTS:
             if host not in self._workers:
                 main, (port, page) = "org.apache.spark.deploy.worker.Worker", free_ports(2)

@@ -149,7 +149,7 @@ def scaled(
     with ExitStack() as stack:
         lake = Lake(kafka, s3_server)
         yield Scaled(lake, cluster, tmp_path, request.param == "standalone", stack)
-    until(60, lambda: cluster.executors() == [])
+    until(lambda: cluster.executors() == [])
 
 
 def _ended(run: "subprocess.Popen[str]") -> str:
@@ -174,10 +174,10 @@ def test_every_way_of_landing_lands_there_and_no_command_line_has_a_setting(scal
 def test_an_executor_and_a_worker_killed_in_mid_stage_cost_no_record(scaled: Scaled) -> None:
     topic, settings = scaled.topic(RECORDS), f"flush: {{count: {FILE}}}"
     run = scaled.run(f"name: events, topics: ['{topic}'], {settings}")
-    until(240, lambda: len(scaled.lake.uploads()) > 20)
+    until(lambda: len(scaled.lake.uploads()) > 20)
     scaled.cluster.executors()[0].kill()
     staged = len(scaled.lake.uploads())
-    until(120, lambda: len(scaled.lake.uploads()) > staged + 40)
+    until(lambda: len(scaled.lake.uploads()) > staged + 40)
     scaled.cluster.kill_worker()
     assert _ended(run) == "events 1\n"
     scaled.landed(scaled.lake.target(topic, settings), 2 * RECORDS)
@@ -186,7 +186,7 @@ def test_an_executor_and_a_worker_killed_in_mid_stage_cost_no_record(scaled: Sca
 def test_a_task_that_stands_still_is_run_elsewhere_and_may_wake_up_after_the_commit(scaled: Scaled) -> None:
     topic, settings = scaled.topic(RECORDS), f"flush: {{count: {FILE}}}"
     run = scaled.run(f"name: events, topics: ['{topic}'], {settings}", **SPECULATION)
-    until(240, lambda: len(scaled.lake.uploads()) > 20)
+    until(lambda: len(scaled.lake.uploads()) > 20)
     asleep = max(scaled.cluster.tasks(), key=lambda one: one.cpu_times().user)
     asleep.send_signal(signal.SIGSTOP)
     try:
@@ -202,7 +202,7 @@ def test_a_stage_that_is_lost_whole_may_pass_later_and_then_lands_everything_onc
     topic, settings = scaled.topic(RECORDS), f"flush: {{count: {FILE}}}"
     sink = f"name: events, topics: ['{topic}'], {settings}"
     run = scaled.run(sink, **{"spark.task.maxFailures": "1"})
-    until(240, lambda: len(scaled.lake.uploads()) > 20)
+    until(lambda: len(scaled.lake.uploads()) > 20)
     for executor in scaled.cluster.executors():
         executor.kill()
     _, errors = run.communicate(timeout=240)

@@ -55,7 +55,7 @@ class Served:
                 self.where = row
                 break
         self._url = f"{self.where['ui'].split()[0]}/graphql"
-        until(120, self._answers)
+        until(self._answers)
 
     def ask(self, query: str, **variables: Any) -> Any:
         """What GraphQL answers."""
@@ -119,14 +119,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_a_served_demo_lands_through_one_spark_that_it_starts_again_and_ends(served: Served) -> None:
     (spark,) = served.jvms()
     run = served.launch(served.hours[-1])
-    until(120, lambda: served.landed(run, served.hours[-1]))
+    until(lambda: served.landed(run, served.hours[-1]))
     assert served.jvms() == [spark], "the run started none of its own"
 
     spark.kill()
     spark.wait(30)
-    until(120, lambda: served.jvms() not in ([], [spark]))
+    until(lambda: served.jvms() not in ([], [spark]))
     run = served.launch(served.hours[-1])
-    until(150, lambda: served.landed(run, served.hours[-1]))
+    until(lambda: served.landed(run, served.hours[-1]))
     (again,) = served.jvms()
     assert again != spark
 
