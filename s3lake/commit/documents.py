@@ -29,6 +29,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
             connector landed what came before.
         earlier: what `since` was before, oldest first.
+        owner: the key of the asset whose tables these are; empty for a topic.
     """
 
     version: int = VERSION
@@ -40,6 +41,7 @@ class TopicHead(msgspec.Struct, frozen=True):
     begins: dict[int, int] = {}
     led: dict[int, int] = {}
     earlier: tuple[str, ...] = ()
+    owner: tuple[str, ...] = ()
 
     def leads_on(self, earlier: Tile, later: Tile) -> bool:
         """Return whether a later hour continues the offsets of an earlier one: landing did not restart in between."""

@@ -3,7 +3,7 @@
 One tile is open at a time, the last. Only `topic.json` adds tiles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from s3lake import hours
 from s3lake.commit.documents import TABLE, TopicHead
@@ -60,16 +60,45 @@ def open_hour(
             return opened
 
 
-def create_hour(index: TopicIndex, hour: str) -> None:
-    """Give `hour` a tile for a table that is handed in: one "offset", however many rows the table has.
+def check_owner(index: TopicIndex, owner: Sequence[str]) -> None:
+    """Refuse the tables of another asset.
+
+    Args:
+        index: of the tables' name.
+        owner: the key of the asset that writes or reads them.
 
     Raises:
-        ConfigurationError: the index holds the records of a topic.
+        ConfigurationError: the index holds tables of another asset, whose name is the same.
+    """
+    stored = index.head()
+    if stored is not None:
+        _refuse_other_owner(index, stored[0], owner)
+
+
+def _refuse_other_owner(index: TopicIndex, head: TopicHead, owner: Sequence[str]) -> None:
+    if head.owner and owner and head.owner != tuple(owner):
+        raise ConfigurationError(
+            f"{index.topic!r}: the index of this sink holds the tables of asset {list(head.owner)}, and asset "
+            f"{list(owner)} would have the same name and remove its rows: give the asset another key or another sink. "
+            "If it is the same asset, renamed: give it its former key"
+        )
+
+
+def create_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None:
+    """Give `hour` a tile for a table that is handed in: one "offset", however many rows the table has.
+
+    Args:
+        index: of the table's name.
+        hour: of the table.
+        owner: the key of the asset that hands it in: no other asset's tables get this name. Empty for none.
+
+    Raises:
+        ConfigurationError: the index holds the records of a topic, or the tables of another asset.
     """
     while True:
         stored = index.head()
         if stored is None:
-            index.create(index.head_key, TopicHead(topic_id=TABLE))
+            index.create(index.head_key, TopicHead(topic_id=TABLE, owner=tuple(owner)))
             continue
         head, etag = stored
         if head.topic_id != TABLE and (head.topic_id or head.hours):
@@ -77,12 +106,16 @@ def create_hour(index: TopicIndex, hour: str) -> None:
                 f"{index.topic!r}: the index of this sink holds records of Kafka's topic of this name; give the table "
                 "another name"
             )
+        _refuse_other_owner(index, head, owner)
         finish_creation(index, head)
+        known = head.owner or tuple(owner)
         if hours.in_ranges(hour, head.hours):
-            return
+            if known == head.owner or index.swap(index.head_key, head.revise(owner=known), etag):
+                return
+            continue
         tile = Tile(hour, {0: Span(0, 0, 1)})
         added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
-        if index.swap(index.head_key, head.revise(hours=added, new=tile, topic_id=TABLE), etag):
+        if index.swap(index.head_key, head.revise(hours=added, new=tile, topic_id=TABLE, owner=known), etag):
             index.create(index.tile_key(hour), tile)
             return
 

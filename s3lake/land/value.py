@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,17 +53,18 @@ def record_batches(value: object) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(value)
 
 
-def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
+def land_value(target: TopicSink, hour: str, value: object, owner: Sequence[str] = ()) -> Manifest:
     """Land a table as an hour, in place of what the hour had: readers of the index see the old rows or the new ones.
 
     Args:
         target: the sink, and the index of the table's name.
         hour: as `2026-11-20T05`.
         value: see `record_batches`; a DataFrame of Spark is staged by its tasks.
+        owner: the key of the asset whose table it is; no other asset's tables get the name.
 
     Raises:
-        ConfigurationError: the sink cannot take tables, the value is not a table, or its columns do not fit those
-            the sink has for it. Nothing is written.
+        ConfigurationError: the sink cannot take tables, the name is another asset's, the value is not a table, or its
+            columns do not fit those the sink has for it. Nothing is written.
         FencedError: another writer was faster; nothing of this table is visible.
         S3LakeError: the store or the table's catalog was in the way; readers have the old rows, or all of the new.
     """
@@ -73,7 +75,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
     plain = _plain_schema(reader.schema if reader is not None else _arrow_schema(frame), name)
     columns = _check_columns(target, name, plain, form)
     ensure_tried(target.store, sink.index_root, sink.root)
-    create_hour(index, hour)
+    create_hour(index, hour, owner)
 
     def write(attempt: Attempt, files: list[File]) -> Staged:
         recorded: Columns = {}

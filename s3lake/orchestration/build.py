@@ -18,6 +18,7 @@ from s3lake.orchestration.jobs import group_job, hourly_schedule, land_job, nigh
 from s3lake.orchestration.other_zones import other_zones_sensor
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.sensor import group_sensor, topic_sensor
+from s3lake.orchestration.table_names import refuse_shared_names
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
@@ -39,6 +40,7 @@ def build_definitions(
     resources: Mapping[str, Any] | None = None,
     sensors_running: bool = False,
     matching: Mapping[str, Sequence[str]] | None = None,
+    project: dg.Definitions | None = None,
 ) -> dg.Definitions:
     """Build assets, sensors, checks, jobs, schedules and resources of a configuration. Asks neither Kafka nor S3.
 
@@ -53,9 +55,12 @@ def build_definitions(
         resources: the project's own for `s3` and `spark`: an object, or the key of one.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
         matching: topics of every `topics_regex`; without it the broker is asked, or what it said last is taken.
+        project: the project's own definitions, with which ours are merged: names of its tables that clash in a sink
+            are refused at once, and not in the first run.
 
     Raises:
-        ConfigurationError: two topics or sinks would get one name in Dagster, or something given belongs to no sink.
+        ConfigurationError: two topics or sinks would get one name in Dagster, two assets of the project one name in a
+            sink, or something given belongs to no sink.
     """
     catalog = Catalog(config, translator, topics=topics_of(config, matching), resources=resources)
     topics, routes, own = catalog.topics, catalog.routes, _find_own_sinks(catalog, assets)
@@ -75,7 +80,7 @@ def build_definitions(
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
         examples = [counts_by_type(catalog, *route) for route in routes if _has_types(config, route.sink)]
     downstream = [*examples, *forward_assets(catalog)]
-    return dg.Definitions(
+    ours = dg.Definitions(
         assets=[
             *(catalog.topic_spec(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
             *chain.from_iterable(define_assets(catalog, sink, land) for sink in config.sinks if sink.name not in own),
@@ -108,6 +113,11 @@ def build_definitions(
         ],
         resources=define_resources(catalog),
     )
+    if project is None:
+        return ours
+    merged = dg.Definitions.merge(project, ours)
+    refuse_shared_names(catalog, (one for one in merged.assets or () if isinstance(one, dg.AssetsDefinition)))
+    return merged
 
 
 def resources(

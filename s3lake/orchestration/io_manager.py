@@ -3,7 +3,6 @@
 Assets of the sink return hours of Kafka, other assets of the project tables for their partitions.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -15,14 +14,13 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
+from s3lake.orchestration.table_names import refuse_shared_names, table_name
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.land.observer import LandedHour
-
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass
@@ -96,6 +94,7 @@ class SinkIOManager(dg.IOManager):
         """
         from s3lake.land.value import land_value
 
+        refuse_shared_names(self._catalog, context.step_context.job_def.asset_layer.asset_graph.assets_defs)
         target = open_topic(self._resources, self._catalog, self._sink, self._find_name(context.asset_key))
         key, requested = context.asset_key, list(context.asset_partition_keys) if context.has_asset_partitions else []
         by_partition = partition_hours(key, context.asset_partitions_def if requested else None, requested)
@@ -107,12 +106,14 @@ class SinkIOManager(dg.IOManager):
                 f"asset {key.to_user_string()} returned {returned}, and the run is of {asked}: return a dict with a "
                 "table for each of its partitions, or run each partition by itself"
             )
-        manifests = [land_value(target, hour, tables[partition]) for partition, hour in by_partition.items()]
+        owner = tuple(key.path)
+        manifests = [land_value(target, hour, tables[partition], owner) for partition, hour in by_partition.items()]
         files = [file for manifest in manifests for file in manifest.files]
         rows, size = sum(file.records for file in files), sum(file.bytes for file in files)
         return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
 
     def _read_tables(self, context: dg.InputContext) -> Any:
+        from s3lake.commit.opening import check_owner
         from s3lake.land import opening
         from s3lake.readback.arrow import find_reader, open_dataset
         from s3lake.readback.committed import open_index, read_complete_tiles
@@ -120,6 +121,8 @@ class SinkIOManager(dg.IOManager):
 
         connection = s3_connection(self._resources, self._catalog, self._sink)
         sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
+        if self._catalog.route(context.asset_key) is None:
+            check_owner(open_index(sink, topic, stores(sink.bucket)), tuple(context.asset_key.path))
         annotation, is_dict = _read_annotation(context)
         form, (columns, allow_incomplete) = find_reader(annotation), _read_metadata(context)
 
@@ -163,21 +166,6 @@ class SinkIOManager(dg.IOManager):
                 metadata={"error": ConfigurationError.__name__},
             )
         return route[1]
-
-
-def table_name(key: dg.AssetKey) -> str:
-    """Return what the tables of an asset are called in its sink: the steps of its key, with dots between them.
-
-    Raises:
-        ConfigurationError: the key has other characters than a name in the bucket.
-    """
-    name = ".".join(key.path)
-    if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise ConfigurationError(
-            f"asset {key.to_user_string()}: its tables would be called {name!r}; take letters, digits, '.', '_' and "
-            "'-', at most 249"
-        )
-    return name
 
 
 def partition_hours(

@@ -417,6 +417,28 @@ def test_numbers_that_json_does_not_have_are_their_names() -> None:
     assert places == ["n=-Infinity", "n=0.5", "n=Infinity", "n=NaN", "n=[missing]"]
 
 
+def test_an_index_is_one_assets() -> None:
+    target = target_of()
+    land_value(target, HOUR, numbers(1), ("daily", "orders"))
+    for hour in (HOUR, NEXT):
+        with pytest.raises(ConfigurationError, match=r"of asset \['daily', 'orders'\], and asset \['daily.orders'\]"):
+            land_value(target, hour, numbers(2), ("daily.orders",))
+    land_value(target, NEXT, numbers(3), ("daily", "orders"))
+    assert (rows(target), rows(target, NEXT)) == ([{"n": 1}], [{"n": 3}])
+    head = target.index.head()
+    assert head is not None
+    assert head[0].owner == ("daily", "orders")
+
+
+def test_an_index_without_an_owner_gets_the_first_one() -> None:
+    target = target_of()
+    land_value(target, HOUR, numbers(1))
+    land_value(target, HOUR, numbers(2), ("daily",))
+    with pytest.raises(ConfigurationError, match=r"holds the tables of asset \['daily'\]"):
+        land_value(target, HOUR, numbers(3), ("other",))
+    assert rows(target) == [{"n": 2}]
+
+
 def test_a_map_with_a_key_twice_is_no_object_of_json() -> None:
     table = pa.table({"m": pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64()))})
     with pytest.raises(ConfigurationError, match="a map has a key twice, which an object of JSON cannot"):

@@ -21,7 +21,6 @@ from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.io_manager import table_name
 from s3lake.sink import Config
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
@@ -67,7 +66,9 @@ def run(config: Config, *assets: dg.AssetsDefinition, raises: bool = True, **run
 def returning(value: Callable[[], object], **asset: Any) -> dg.AssetsDefinition:
     """An asset called `daily` that returns a value."""
 
-    @dg.asset(name="daily", io_manager_key=IO, **{"partitions_def": HOURS, **asset})
+    named = {} if "key" in asset else {"name": "daily"}
+
+    @dg.asset(io_manager_key=IO, **{"partitions_def": HOURS, **named, **asset})
     def daily() -> Any:
         return value()
 
@@ -178,10 +179,40 @@ def test_a_range_without_a_dict_is_refused(config: Config) -> None:
     assert f"returned one table, and the run is of {START} to {SECOND}: return a dict" in failure(result)
 
 
-def test_a_table_is_called_after_its_asset() -> None:
-    assert table_name(dg.AssetKey(["analytics", "daily"])) == "analytics.daily"
-    with pytest.raises(Exception, match="its tables would be called 'a b'"):
-        table_name(dg.AssetKey("a b"))
+def test_two_assets_of_one_name_are_refused_before_anything_is_written(config: Config) -> None:
+    first = returning(lambda: pa.table({"n": [1]}), name="orders", key_prefix="daily")
+    second = returning(lambda: pa.table({"n": [2]}), key="daily.orders")
+    result = run(config, first, second, raises=False, partition_key=SECOND)
+    (why, _) = [
+        str(event.event_specific_data.error)  # type: ignore[union-attr]
+        for event in result.all_events
+        if event.event_type_value == "STEP_FAILURE"
+    ]
+    assert "the tables of both would be called 'daily.orders' in sink tables" in why
+    (sink,) = config.sinks
+    assert list(S3Store(S3Connection.from_settings(config.s3), sink.bucket).list("")) == []
+
+
+def test_tables_of_an_asset_of_another_code_location_are_neither_replaced_nor_read(config: Config) -> None:
+    owner = returning(lambda: pa.table({"n": [1]}), name="orders", key_prefix="daily")
+    other = returning(lambda: pa.table({"n": [2]}), key="daily.orders")
+    run(config, owner, partition_key=SECOND)
+    assert "holds the tables of asset ['daily', 'orders']" in failure(
+        run(config, other, raises=False, partition_key=SECOND)
+    )
+
+    @dg.asset(partitions_def=HOURS, ins={"table": dg.AssetIn("daily.orders", input_manager_key=IO)})
+    def reader(table: pa.Table) -> None:
+        raise AssertionError(f"it got {table}, the rows of another asset")
+
+    source = dg.AssetSpec("daily.orders", partitions_def=HOURS).with_io_manager_key(IO)
+    definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[reader, source]))
+    job = definitions.resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        read = job.execute_in_process(
+            asset_selection=[reader.key], instance=instance, raise_on_error=False, partition_key=SECOND
+        )
+    assert "holds the tables of asset ['daily', 'orders']" in failure(read)
 
 
 def test_the_documented_example_lands_and_reads_its_tables(
