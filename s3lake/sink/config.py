@@ -11,6 +11,7 @@ from s3lake.sink.key_space import can_share_key
 from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least
 from s3lake.sink.s3 import S3
 from s3lake.sink.sink import Sink
+from s3lake.sink.table import check_table_names
 
 
 class Config(ConfigModel):
@@ -98,6 +99,7 @@ class Config(ConfigModel):
                         *("sinks", position, "prefix"),
                     )
         check_forwards(self.sinks)
+        check_table_names(self.sinks)
         for position, sink in enumerate(self.sinks):
             sink.know_other_sinks(self.sinks)
             if sink.table is not None and self.s3_of(sink).objects.customer_key is not None:
