@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from s3lake.convert import gate, json_text
 from s3lake.convert.converters import CONVERTERS, Converter
 from s3lake.convert.gate import Refusals
+from s3lake.schema import avro_write
 from s3lake.schema.connect import Schema
+from s3lake.schema.details import drop_connect
 
 Numbers = npt.NDArray[np.int64]
 
@@ -176,6 +178,20 @@ class Column:
         if not spliced:
             schemas = replace(schemas, distinct=tuple(replace(one, file=None) for one in schemas.distinct))
         return replace(self, data=data, schemas=schemas, is_checked=True), refused
+
+    def without_connect_properties(self) -> Column:
+        """Return the column with schemas that lack the properties that only Connect reads."""
+        if self.schemas is None:
+            return self
+        distinct = (
+            replace(
+                schema,
+                file=schema.file and avro_write.drop_connect(schema.file),
+                detail=schema.detail and drop_connect(schema.detail),
+            )
+            for schema in self.schemas.distinct
+        )
+        return replace(self, schemas=replace(self.schemas, distinct=tuple(distinct)))
 
     def as_json(self) -> pa.BinaryArray:
         """JSON texts of all rows, `null` if it is missing: a string is quoted, bytes are quoted in base64."""

@@ -82,6 +82,7 @@ class Conversion:
         table: what the sink's table asks of columns; empty without a table.
         integers_of_table: paths of its columns of integers when the micro-batch began.
         null_to_default: the sides, `key` and `value`, whose nulls become the defaults of their schemas.
+        connect_properties: whether Avro's files keep the properties of schemas that only Connect reads.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -100,6 +101,7 @@ class Conversion:
     valued: bool = True
     max_columns: int = sys.maxsize
     contract: Contract = field(default_factory=Contract)
+    connect_properties: bool = True
     compatibility: str = "none"
     integral: Mapping[str, str] = field(default_factory=dict)
     table: Rule = ""
@@ -211,7 +213,7 @@ class Conversion:
         texts = self.valued or not tabular or self.contract.looks_at_values
         unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
         request = ReadRequest(tabular, texts, spliced, unchecked, self.registry, "value" in self.null_to_default)
-        value, refused = _read_side(self.value, batch.column("value"), request, changed.get("value"))
+        value, refused = self._read_side("value", batch, request, changed)
         if "value" in changed and self.format == "bytes":  # its files hold the JSON of values that a chain changed
             batch = batch.set_column(batch.schema.get_field_index("value"), "value", value.data)
         left_out: set[int] = set()
@@ -231,7 +233,7 @@ class Conversion:
                 unchecked=False,
                 null_to_default="key" in self.null_to_default,
             )
-            key, wrong = _read_side(self.key, batch.column("key"), asked, changed.get("key"))
+            key, wrong = self._read_side("key", batch, asked, changed)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.check_keys(self.keys, key))
@@ -242,6 +244,17 @@ class Conversion:
         for reasons in others:
             refused = {row: reason for row, reason in reasons.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
+
+    def _read_side(
+        self, part: str, batch: pa.RecordBatch, request: ReadRequest, changed: Mapping[str, Column]
+    ) -> tuple[Column, Refusals]:
+        """Return the keys or values of a batch, as its chain left them if it changed them, and refused ones."""
+        if part in changed:
+            column, refused = changed[part].finish(texts=request.texts, spliced=request.spliced)
+        else:
+            converter = CONVERTERS[self.key if part == "key" else self.value]
+            column, refused = converter.read(batch.column(part), request)
+        return column if self.connect_properties else column.without_connect_properties(), refused
 
     def _groups(self, rows: Rows) -> Iterator[Rows]:
         """Yield rows with one schema each; lines only by the schemas of their keys, if these go into typed files."""
@@ -318,14 +331,6 @@ class Conversion:
         if self.format == "text":
             return gate.replace_line_breaks(_fill_nulls(rows.value.data))
         return rows.value.as_json()
-
-
-def _read_side(
-    converter: str, raw: pa.BinaryArray, request: ReadRequest, changed: Column | None
-) -> tuple[Column, Refusals]:
-    if changed is not None:
-        return changed.finish(texts=request.texts, spliced=request.spliced)
-    return CONVERTERS[converter].read(raw, request)
 
 
 def _fill_nulls(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -160,6 +160,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         key=sink.converter.key,
         value=sink.converter.value,
         format=sink.format.type,
+        connect_properties=sink.format.connect_properties,
         nulls=sink.nulls,
         envelope=envelope(sink, topic),
         declared={name: grammar.parse(text) for name, text in sink.columns.items()},

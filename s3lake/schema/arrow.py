@@ -10,7 +10,15 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
-from s3lake.schema.details import DEFAULT, DETAIL, NAME, Detail, strip_to_nullability
+from s3lake.schema.details import (
+    DEFAULT,
+    DETAIL,
+    FIELD_PROPERTIES,
+    NAME,
+    PROPERTIES,
+    Detail,
+    strip_to_nullability,
+)
 from s3lake.schema.types import (
     MOST_LEVELS,
     UNKNOWN,
@@ -101,7 +109,7 @@ def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.
     fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
     columns = [make_column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
     marks = {DETAIL: _mark(detail)} if detail != strip_to_nullability(detail) else {}
-    metadata = marks | (_metadata(Detail(name=name or None)) or {})
+    metadata = marks | (_metadata(Detail(name=name or None, properties=detail.properties)) or {})
     schema = pa.schema([field for field, _ in columns], metadata or None)
     return pa.RecordBatch.from_arrays([array for _, array in columns], schema=schema)
 
@@ -136,7 +144,12 @@ def _make_field(name: str, type: Type, detail: Detail) -> pa.Field:
 
 
 def _metadata(detail: Detail) -> dict[bytes, bytes] | None:
-    facts = {NAME: detail.name, DEFAULT: detail.default}
+    facts = {
+        NAME: detail.name,
+        DEFAULT: detail.default,
+        PROPERTIES: detail.properties,
+        FIELD_PROPERTIES: detail.field_properties,
+    }
     return {key: text.encode() for key, text in facts.items() if text is not None} or None
 
 

@@ -10,7 +10,7 @@ Columns are as in Confluent's AvroData; a wide union is a struct with one field 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,13 +20,18 @@ from msgspec import structs
 from s3lake.schema.avro_defaults import read_default
 from s3lake.schema.avro_logical import is_valid, strip_invalid
 from s3lake.schema.connect import SchemaError
-from s3lake.schema.details import REQUIRED, Detail
+from s3lake.schema.details import REQUIRED, Detail, format_properties
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
 
 UNION = "io.confluent.connect.avro.Union"
 """What Confluent calls the struct of a union."""
 
 _NODES = 10_000
+_STRUCTURE = {
+    *("type", "name", "namespace", "fields", "items", "values", "symbols", "size"),
+    *("doc", "aliases"),  # what differs in these alone shares files
+}
+"""What Avro's specification calls attributes; `default`, of fields, is judged by itself."""
 _PRIMITIVES = {
     "boolean": Primitive.BOOL,
     "int": Primitive.INT32,
@@ -152,22 +157,26 @@ class _Reader:
             case "record" | "error":
                 return self._read_record(schema, path, level)
             case "array":
-                return _make_array(self.read(schema["items"], f"{path}[]", level + 1), path)
+                return _make_array(self.read(schema["items"], f"{path}[]", level + 1), path, schema)
             case "map":
-                return _make_map(self.read(schema["values"], f"{path}{{}}", level + 1))
+                return _make_map(self.read(schema["values"], f"{path}{{}}", level + 1), schema)
             case "enum":
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema["symbols"]}
-                return Node(Primitive.STRING, plain, plain | {"name": schema["name"]})
+                written = plain | {"name": schema["name"]} | _list_properties(schema)
+                return Node(Primitive.STRING, plain, written, _detail_of(schema, without=("default",)))
             case "fixed":
                 if type(schema["size"]) is not int or schema["size"] < 1:
                     # An array's items of no bytes could be more than any memory holds, as in `_make_array`.
                     raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected, at least 1")
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema["size"]}
-                written = plain | {"name": schema["name"]}
-                return self._read_logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written)
-        name = schema["type"]
-        node = self._read_logical(schema, name, {"type": name}, path)
-        return node or Node(_PRIMITIVES[name], name, name)
+                written = plain | {"name": schema["name"]} | _list_properties(schema)
+                node = self._read_logical(schema, plain, written, path)
+                return node or Node(Primitive.BINARY, plain, written, _detail_of(schema))
+        name, properties = schema["type"], _list_properties(schema)
+        node = self._read_logical(schema, name, {"type": name} | properties, path)
+        return node or Node(
+            _PRIMITIVES[name], name, {"type": name} | properties if properties else name, _detail_of(schema)
+        )
 
     def _read_record(self, schema: dict[str, Any], path: str, level: int) -> Node:
         name, number = schema["name"], self.nodes
@@ -190,13 +199,27 @@ class _Reader:
         if not present:
             raise SchemaError(f"{path} is a record without fields that hold anything")
         plain = [{"name": member, "type": node.plain} for member, node in nodes.items()]
-        written = [{"name": member, "type": node.written} | defaults.get(member, {}) for member, node in nodes.items()]
-        inner = tuple(_add_default(node, defaults.get(member, {})) for member, node in present.items())
+        own = {
+            described["name"]: {key: one for key, one in _list_properties(described).items() if key != "default"}
+            for described in schema["fields"]
+        }
+        written = [
+            {"name": member, "type": node.written} | own[member] | defaults.get(member, {})
+            for member, node in nodes.items()
+        ]
+        inner = tuple(
+            structs.replace(
+                _add_default(node, defaults.get(member, {})), field_properties=format_properties(own[member])
+            )
+            for member, node in present.items()
+        )
         return Node(
             Struct({member: node.type for member, node in present.items()}),
             {"type": "record", "name": f"R{number}", "fields": plain},
-            {"type": "record", "name": name, "fields": written} if all(one["type"] for one in written) else None,
-            Detail(required=True, name=name, inner=inner),
+            {"type": "record", "name": name, "fields": written} | _list_properties(schema)
+            if all(one["type"] for one in written)
+            else None,
+            _detail_of(schema, name=name, inner=inner),
         )
 
     def _read_union(self, schema: list[Any], path: str, level: int) -> Node:
@@ -235,10 +258,10 @@ class _Reader:
         if logical == "decimal":
             return _make_decimal(schema, plain, written, path)
         if logical == "uuid":  # of a fixed it is a text in files: many readers know no other
-            return Node(Primitive.UUID, plain, written if physical == "string" else None)
+            return Node(Primitive.UUID, plain, written if physical == "string" else None, _detail_of_logical(schema))
         time = (_EXACT_TIMES if self.exact else _TIMES).get((physical, logical))
         is_local = logical.startswith("local-")  # its column shows it as if it were in UTC
-        return Node(time, plain, None if is_local else written) if time else None
+        return Node(time, plain, None if is_local else written, _detail_of_logical(schema)) if time else None
 
 
 def _name_branches(branches: list[Any]) -> list[str]:
@@ -248,21 +271,39 @@ def _name_branches(branches: list[Any]) -> list[str]:
     return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, full, strict=True)]
 
 
-def _make_array(items: Node, path: str) -> Node:
+def _list_properties(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a schema, or a field, says besides its structure: properties of its producer or of its readers."""
+    return {name: value for name, value in schema.items() if name not in _STRUCTURE}
+
+
+def _detail_of(
+    schema: dict[str, Any], *, name: str | None = None, inner: tuple[Detail, ...] = (), without: Collection[str] = ()
+) -> Detail:
+    """Return the detail of a type that is never null."""
+    properties = {key: value for key, value in _list_properties(schema).items() if key not in without}
+    return Detail(required=True, name=name, inner=inner, properties=format_properties(properties))
+
+
+def _detail_of_logical(schema: dict[str, Any]) -> Detail:
+    """Return the detail of a logical type that its column's type says."""
+    return _detail_of(schema, without=("logicalType", "precision", "scale"))
+
+
+def _make_array(items: Node, path: str, schema: dict[str, Any]) -> Node:
     if items.type == UNKNOWN:
         # Such items take no bytes, so a few could ask for more of them than any memory holds.
         raise SchemaError(f"{path} is an array of what holds nothing")
-    written = items.written and {"type": "array", "items": items.written}
+    written = items.written and {"type": "array", "items": items.written} | _list_properties(schema)
     plain = {"type": "array", "items": items.plain}
-    return Node(List(items.type), plain, written, Detail(required=True, inner=(items.detail,)))
+    return Node(List(items.type), plain, written, _detail_of(schema, inner=(items.detail,)))
 
 
-def _make_map(values: Node) -> Node:
+def _make_map(values: Node, schema: dict[str, Any]) -> Node:
     plain = {"type": "map", "values": values.plain}
     if values.type == UNKNOWN:
         return Node(UNKNOWN, plain)
-    written = values.written and {"type": "map", "values": values.written}
-    return Node(Map(values.type), plain, written, Detail(required=True, inner=(values.detail,)))
+    written = values.written and {"type": "map", "values": values.written} | _list_properties(schema)
+    return Node(Map(values.type), plain, written, _detail_of(schema, inner=(values.detail,)))
 
 
 def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node:
@@ -271,7 +312,7 @@ def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], p
         raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use bytes")
     # A decimal of more digits than 128 bits hold may still have values that fit.
     fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
-    return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits)
+    return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits, _detail_of_logical(schema))
 
 
 def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:

@@ -6,6 +6,7 @@ otherwise, and null is the default unless the field has another one.
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from s3lake.schema.arrow import type_of
 from s3lake.schema.avro import NAMED
-from s3lake.schema.details import ALONE, DEFAULT, NAME, NAME_SPACE
+from s3lake.schema.details import ALONE, DEFAULT, FIELD_PROPERTIES, NAME, NAME_SPACE, PROPERTIES, is_of_connect
 from s3lake.schema.types import Primitive, Type
 from s3lake.schema.unite import LEGAL_NAME
 
@@ -35,8 +36,9 @@ _PRIMITIVES: dict[Type, Any] = {
     # As text: readers before Avro 1.12 know no other, and readers that know neither still see the UUID.
     Primitive.UUID: {"type": "string", "logicalType": "uuid"},
 }
-_Records = dict[str, pa.DataType | None]
-"""The records of a schema by their full names; None for the outermost, which no other can be."""
+_NAMES = {name for name in _PRIMITIVES.values() if isinstance(name, str)} | {"null"}
+_Records = dict[str, tuple[pa.DataType, bytes] | None]
+"""The records of a schema by their full names, with their properties; None for the outermost, which no other can be."""
 
 
 def write_schema(columns: pa.Schema) -> Any:
@@ -48,7 +50,8 @@ def write_schema(columns: pa.Schema) -> Any:
     space, _, name = full.rpartition(".")
     records: _Records = {full: None}
     fields = [_write_member(field, name, space, records) for field in columns]
-    return {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": fields}
+    record = {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": fields}
+    return {**_read_properties(columns.metadata, PROPERTIES), **record}
 
 
 def is_value_first(field: pa.Field) -> bool:
@@ -59,6 +62,7 @@ def is_value_first(field: pa.Field) -> bool:
 def _write_member(field: pa.Field, path: str, space: str, records: _Records) -> dict[str, Any]:
     default = (field.metadata or {}).get(DEFAULT)
     member = {"name": field.name, "type": _write_field(field, f"{path}_{field.name}", space, records)}
+    member = {**_read_properties(field.metadata, FIELD_PROPERTIES), **member}
     if default is not None:
         return {**member, "default": json.loads(default)}
     return {**member, "default": None} if field.nullable else member
@@ -66,6 +70,9 @@ def _write_member(field: pa.Field, path: str, space: str, records: _Records) -> 
 
 def _write_field(field: pa.Field, path: str, space: str, records: _Records) -> Any:
     written = _write_type(field, path, space, records)
+    properties = _read_properties(field.metadata, PROPERTIES)
+    if properties and written != "null" and not _is_reference(written):
+        written = {**properties, **(written if isinstance(written, dict) else {"type": written})}
     if not field.nullable or written == "null":
         return written
     return [written, "null"] if is_value_first(field) else ["null", written]
@@ -85,12 +92,24 @@ def _write_type(field: pa.Field, path: str, space: str, records: _Records) -> An
     own, _, name = named.decode().rpartition(".") if named is not None else (space, "", path)
     before = records.get(_join_name(own, name))
     # A name without a namespace would be read as one of the record around it.
-    if named is not None and before is not None and before.equals(arrow, check_metadata=True) and (own or not space):
+    properties = (field.metadata or {}).get(PROPERTIES, b"")
+    is_same = before is not None and before[0].equals(arrow, check_metadata=True) and before[1] == properties
+    if named is not None and is_same and (own or not space):
         return _join_name(own, name)
     name = _find_free_name(name, own, records)
-    records[_join_name(own, name)] = arrow
+    records[_join_name(own, name)] = arrow, properties
     fields = [_write_member(field, name, own, records) for field in arrow]
     return {"type": "record", "name": name, **({"namespace": own} if own != space else {}), "fields": fields}
+
+
+def _is_reference(written: Any) -> bool:
+    """Return whether a type is the name of a record, whose properties are where it is defined."""
+    return isinstance(written, str) and written not in _NAMES
+
+
+def _read_properties(metadata: Any, key: bytes) -> dict[str, Any]:
+    properties: dict[str, Any] = json.loads((metadata or {}).get(key, b"{}"))
+    return properties
 
 
 def _join_name(space: str, name: str) -> str:
@@ -111,8 +130,8 @@ def _find_free_name(path: str, space: str, records: _Records) -> str:
 def write_passthrough_schema(written: Any) -> bytes | None:
     """Return the schema of files that keep the producer's bytes. Return None if the value's own cannot be one.
 
-    It is the producer's, without what only people read (`doc`), aliases, and what no reader of files knows: schemas
-    that differ only in that share files.
+    It is the producer's, with all its properties, and without `doc` and aliases: schemas that differ only in these
+    share files.
 
     Args:
         written: as a `schema.avro.Node` has it.
@@ -147,3 +166,22 @@ def _define_once(schema: Any, types: set[str], fields: set[str]) -> Any:
         fields.update(one["name"] for one in schema["fields"])
         once["fields"] = [one | {"type": _define_once(one["type"], types, fields)} for one in schema["fields"]]
     return once
+
+
+@functools.lru_cache(maxsize=4096)
+def drop_connect(schema: bytes) -> bytes:
+    """Return the schema of a file without the properties that only Connect reads."""
+    return json.dumps(_drop_connect(json.loads(schema)), separators=(",", ":")).encode()
+
+
+def _drop_connect(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_drop_connect(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: one for name, one in schema.items() if not is_of_connect(name)}
+    for part in kept.keys() & {"type", "items", "values"}:
+        kept[part] = _drop_connect(kept[part])
+    if isinstance(kept.get("fields"), list):
+        kept["fields"] = [_drop_connect(field) for field in kept["fields"]]
+    return kept["type"] if kept.keys() == {"type"} else kept

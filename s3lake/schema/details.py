@@ -6,9 +6,12 @@ Files say the same, so that a connector's and ours are one table.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from s3lake.schema.types import Type, fields_of
 
@@ -27,6 +30,12 @@ DEFAULT = b"s3lake.default"
 ALONE = b"s3lake.alone"
 """Metadata of a schema of one column: Avro files hold its values, without a record round each."""
 
+PROPERTIES = b"s3lake.properties"
+"""Metadata of a schema or of a field: what Avro's schema of the type says that only its readers know, as JSON."""
+
+FIELD_PROPERTIES = b"s3lake.field_properties"
+"""Metadata of a field: the same of the field itself."""
+
 DETAIL = b"s3lake.detail"
 """Metadata of a schema: tells apart what differs in names and defaults alone."""
 
@@ -41,6 +50,8 @@ class Detail(msgspec.Struct, frozen=True):
         inner: of a list's items, a map's values, a struct's fields in order.
         doc: what it is in words, where Connect's schema says it.
         version: of Connect's schema, where it says one.
+        properties: what Avro's schema of the type says for its readers, such as `connect.name`: a JSON object.
+        field_properties: the same of the field itself, its `order` among them.
     """
 
     required: bool = False
@@ -49,6 +60,8 @@ class Detail(msgspec.Struct, frozen=True):
     inner: tuple[Detail, ...] = ()
     doc: str | None = None
     version: int | None = None
+    properties: str | None = None
+    field_properties: str | None = None
 
 
 REQUIRED = Detail(required=True)
@@ -58,6 +71,41 @@ REQUIRED = Detail(required=True)
 def strip_to_nullability(detail: Detail) -> Detail:
     """Return what Parquet has of it: a column is optional or required, and nothing else is said."""
     return Detail(detail.required, inner=tuple(map(strip_to_nullability, detail.inner)))
+
+
+@functools.lru_cache(maxsize=4096)
+def drop_connect(detail: Detail) -> Detail:
+    """Return a detail without the properties that only Connect reads."""
+    return structs.replace(
+        detail,
+        properties=_drop_connect(detail.properties),
+        field_properties=_drop_connect(detail.field_properties),
+        inner=tuple(map(drop_connect, detail.inner)),
+    )
+
+
+def is_of_connect(property: str) -> bool:
+    """Return whether a property of an Avro schema is one that Confluent's AvroData writes for Connect."""
+    return property.startswith("connect.")
+
+
+def set_property(detail: Detail, name: str, value: Any) -> Detail:
+    """Return a detail in which a property has another value; it gets none that it did not have."""
+    properties = json.loads(detail.properties or "{}")
+    if name not in properties:
+        return detail
+    return structs.replace(detail, properties=format_properties(properties | {name: value}))
+
+
+def format_properties(properties: Mapping[str, Any]) -> str | None:
+    """Return properties as a detail has them."""
+    return json.dumps(properties, sort_keys=True, separators=(",", ":")) if properties else None
+
+
+def _drop_connect(properties: str | None) -> str | None:
+    if properties is None:
+        return None
+    return format_properties({name: one for name, one in json.loads(properties).items() if not is_of_connect(name)})
 
 
 @functools.lru_cache(maxsize=4096)

@@ -35,6 +35,7 @@ class Format(ConfigModel):
         codec: of the whole file, of a table's pages; None for the format's own default.
         level: of the codec, if it has levels.
         header: whether a CSV file begins with the names of its columns.
+        connect_properties: whether the schema of an Avro file keeps the properties `connect.*` of the producer's.
         framing: of a text format, if it is not the format's own. With it, `bytes` holds many records an object.
     """
 
@@ -42,6 +43,7 @@ class Format(ConfigModel):
     codec: Codec = "none"
     level: int | None = None
     header: bool = True
+    connect_properties: bool = True
     framing: Framing | None = None
 
     @model_validator(mode="before")

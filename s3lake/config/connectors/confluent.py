@@ -40,7 +40,6 @@ _DECIDING = (
 """Keys that decide what others mean."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
 _NO_EFFECT = {
-    "connect.meta.data": "Avro's schemas have no properties that only Connect reads",
     "s3.http.send.expect.continue": "boto3 decides that",
     "s3.send.digest": "every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
@@ -144,6 +143,9 @@ def _put_format(keys: Keys, sink: Draft) -> None:
         extension = _PARQUET_EXTENSIONS[codec.value]
         message = f"files end in .parquet, as the document says; the connector writes {extension}"
         connect.note_deviation(keys, sink, codec.setting or form.setting, message, "layout.extension", extension)
+    connect_properties = keys.boolean("connect.meta.data", True)
+    if form.value == "avro":
+        sink.put("format.connect_properties", connect_properties)
     suffix = ".gz" if lines.value == "gzip" else ""
     ending = keys.text("format.bytearray.extension", ".bin").map(lambda name: name + suffix)
     if form.value == "bytes":

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from s3lake.convert.arrays import Misfit
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.details import Detail
+from s3lake.schema.details import Detail, set_property
 from s3lake.schema.types import List, Map, Primitive, Struct
 from s3lake.transform.connect import mask_value
 from s3lake.transform.record import Side
@@ -41,6 +41,7 @@ from s3lake.transform.typed.group import (
 from s3lake.transform.values import Refusal, to_header
 
 _EPOCH_US = 1000
+_NAME, _VERSION = "connect.name", "connect.version"  # as Confluent's AvroData has them in a schema of Avro
 _INSERTED = {
     "topic": Primitive.STRING,
     "partition": Primitive.INT32,
@@ -278,9 +279,9 @@ def set_schema_metadata(side: Side, name: str, version: int | None, group: Group
     if isinstance(schema.type, Struct) and not detail.inner:
         detail = structs.replace(detail, inner=tuple(Detail() for _ in schema.type.fields))
     if name:
-        schema, detail = replace(schema, name=name), structs.replace(detail, name=name)
+        schema, detail = replace(schema, name=name), set_property(structs.replace(detail, name=name), _NAME, name)
     if version is not None:
-        detail = structs.replace(detail, version=version)
+        detail = set_property(structs.replace(detail, version=version), _VERSION, version)
     return [group.with_side(side, Typed(replace(schema, file=None, detail=detail), typed.array))], {}
 
 
