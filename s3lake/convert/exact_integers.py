@@ -34,13 +34,18 @@ def find_large_columns(batch: pa.RecordBatch) -> Iterator[str]:
         elif pa.types.is_struct(column.type):
             names = [join_path(path, inner.name) for inner in column.type]
             waiting += zip(names, column.flatten(), strict=True)
-        elif pa.types.is_list(column.type):
-            waiting.append((f"{path}[]", pc.list_flatten(column)))
-        elif pa.types.is_map(column.type):
-            starts = column.offsets.to_numpy()
-            values = column.items.slice(starts[0], starts[-1] - starts[0])
-            of_each = pa.ListArray.from_arrays(pa.array(starts - starts[0], pa.int32()), values, mask=column.is_null())
-            waiting.append((f"{path}[]", pc.list_flatten(of_each)))
+        elif pa.types.is_list(column.type) or pa.types.is_map(column.type):
+            waiting.append((f"{path}[]", _list_items(column)))
+
+
+def _list_items(column: pa.ListArray | pa.MapArray) -> pa.Array:
+    """Return what the lists, or the values of the maps, hold; a null one may point at items that belong to no row.
+
+    Arrow's own list_flatten knows no UUIDs.
+    """
+    offsets, items = column.offsets.to_numpy(), column.items if pa.types.is_map(column.type) else column.values
+    is_owned = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    return items.take(pa.array(np.flatnonzero(is_owned) + offsets[0]))
 
 
 def find_inexact_rows(

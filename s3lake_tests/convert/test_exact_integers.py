@@ -276,3 +276,13 @@ def test_a_strange_name_has_a_path_of_its_own(name: str) -> None:
     kept = keep_integers({**found.columns, "z": Primitive.DOUBLE}, [path])
     assert kept == {**found.columns, "z": Primitive.DOUBLE}
     assert leaf_paths(found.columns, [Primitive.INT64]) == [path]
+
+
+@pytest.mark.parametrize("value", [None, [["3f0b8a52-8f1c-4c2e-9d43-0c5d1a2b3c4d"]], []])
+def test_a_list_of_what_arrow_cannot_flatten_is_looked_through(registry: SchemaRegistry, value: Any) -> None:
+    texts = {"type": "array", "items": {"type": "array", "items": {"type": "string", "logicalType": "uuid"}}}
+    schema = record(("a", ["null", texts]), ("b", {"type": "array", "items": ["null", "long"]}))
+    number, cells = registry.add(schema), [{"a": value, "b": [1, 2**60, None]}, {"a": None, "b": []}]
+    convert = Conversion("string", "avro", "parquet", "write", registry=registry.connection)
+    found = convert(batch(*(framed(number, datum(schema, one)) for one in cells)), {})
+    assert (found.refused, found.large) == ({}, {"b[]"})
