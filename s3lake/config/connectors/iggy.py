@@ -36,6 +36,7 @@ _CONVERSIONS = {
     "avro": {"schema_path": "schema_file"},
 }
 """By schema, the options of its conversion that describe messages, and what they are in `converter.registry`."""
+_REGISTRY = "s3lake.converter.registry."
 _SCHEMA_SAYS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 _OUTPUTS = {
     "json_lines": ("json", None, ".jsonl"),
@@ -315,10 +316,27 @@ def _read_runtime_settings(file: toml.File, report: Report, references: Variable
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
 
 
+def _put_schema_of_stream(sink: Draft, keys: Keys, prefix: str, *, is_avro: bool) -> bool:
+    """Put the Avro schema that a stream itself names. Return True if it does."""
+    path, text = keys.get(f"{prefix}path"), keys.get(f"{prefix}json")
+    for setting in filter(None, (path, text)):
+        if not is_avro:
+            keys.report.no_effect(setting, 'only messages of schema = "avro" are read by it')
+    if not is_avro:
+        return False
+    if text is not None:
+        where = "write it into a file, and avro_schema_path with its name in its place"
+        keys.error(text, f"the text of a schema is not read from here; {where}")
+    elif path is not None:
+        sink.put("converter.registry.schema_file", path.value, path)
+    return path is not None or text is not None
+
+
 def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
     """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
     schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
     sink.put("converter.value", schema)
+    has_path = _put_schema_of_stream(sink, keys, f"streams[{stream}].avro_schema_", is_avro=schema.value == "avro")
     for name, described in _CONVERSIONS.items():
         conversion = file.table("transforms", f"{name}_convert")
         is_enabled = conversion.get("enabled") is True
@@ -335,6 +353,7 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
                     keys.report.no_effect(setting, "the schema says it all")
                 elif formats.get(option) != value:
                     keys.error(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")
-        elif schema.value == _CONVERTERS[name] and not keys.with_prefix("s3lake.converter.registry."):
+        elif schema.value == _CONVERTERS[name] and not has_path and not keys.with_prefix(_REGISTRY):
             message = f"write [transforms.{name}_convert] with {' and '.join(described)}"
+            message += ", or avro_schema_path in [[streams]]" * (name == "avro")
             keys.error(schema.setting, f"{name!r} does not say how messages are read: {message}")
