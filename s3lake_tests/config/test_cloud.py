@@ -40,6 +40,25 @@ def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
         bases.load(CLOUD, {"output.data.format": "PARKET"})
 
 
+def test_the_one_format_of_older_releases_is_of_what_is_read_and_written() -> None:
+    former: dict[str, str | None] = {"input.data.format": None, "output.data.format": None, "data.format": "BYTES"}
+    found = bases.load(CLOUD, former)
+    bases.check(found, "format.type: bytes, converter.value: bytes")
+    bases.check(found, "remark: is an old name: write input.data.format and output.data.format")
+
+
+def test_the_format_of_older_releases_next_to_the_present_ones_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"data\.format: is the old name of input\.data\.format, which"):
+        bases.load(CLOUD, {"data.format": "JSON"})
+
+
+def test_a_missing_format_is_named_as_confluent_cloud_names_it() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        bases.load(CLOUD, {"output.data.format": None})
+    (line,) = str(refused.value).split("\n")
+    assert line.endswith("output.data.format is missing; add it, for example output.data.format=JSON")
+
+
 def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
     formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
     with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):

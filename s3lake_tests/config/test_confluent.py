@@ -53,6 +53,14 @@ ODD + filename.offset.zero.pad.width=0 | partition: 12 => topics_test-topic_part
 ODD + topics.dir= | partition: 12 => test-topic_partition=12_test-topic#12#0000000000.avro
 ODD + partitioner.class=FieldPartitioner + partition.field.name=int,boolean | value: '{{"int":16,"boolean":true}}'
     => topics_test-topic_int=16_boolean=true_test-topic#0#0000000000.avro
+ODD + partitioner.class=com.canelmas.kafka.connect.FieldAndTimeBasedPartitioner + partition.field.name=app,o.country
+    + path.format='dt'=YYYY-MM-dd + LOS_ANGELES + partition.duration.ms=86400000 + timestamp.extractor=Record
+    | timestamp: {STAMP}, value: '{{"app":"a","o":{{"country":"CH"}}}}' =>
+    topics_test-topic_app=a/o.country=CH_dt=2017-03-02_test-topic#0#0000000000.avro
+ODD + partitioner.class=com.canelmas.kafka.connect.FieldAndTimeBasedPartitioner + partition.field.name=app,country
+    + path.format='dt'=YYYY-MM-dd + LOS_ANGELES + partition.duration.ms=86400000 + timestamp.extractor=Record
+    + partition.field.format.path=false | timestamp: {STAMP}, value: '{{"app":"a"}}' =>
+    topics_test-topic_a/null_dt=2017-03-02_test-topic#0#0000000000.avro
 ODD + LOS_ANGELES + partitioner.class=DailyPartitioner + timestamp.extractor=Record | timestamp: {STAMP}
     => topics_test-topic_year=2017_month=03_day=02_test-topic#0#0000000000.avro
 ODD + LOS_ANGELES + partitioner.class=HourlyPartitioner + timestamp.extractor=RecordField

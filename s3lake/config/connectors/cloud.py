@@ -28,6 +28,8 @@ _READ = {
     "STRING": "org.apache.kafka.connect.storage.StringConverter",
     "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
+_FORMER = "data.format"
+"""The key of older releases for `input.data.format` and `output.data.format`."""
 _WITH_REGISTRY = ("AVRO", "JSON_SR", "PROTOBUF")
 _INPUTS = {"input.data.format": "value", "input.key.format": "key"}
 _WORDS = {
@@ -70,12 +72,28 @@ def translate_keys(settings: Sequence[Setting], report: Report, environment: Map
         return list(settings)
     plain = {setting.key: setting for setting in settings}
     plain["connector.class"] = replace(top, value=_CLASS)
+    _split_format(plain, top, report)
     changed = [*_put_registry(plain, report, environment), *_put_login(plain)]
     for key, setting in plain.items():
         changed += _translate(key, setting, plain, report)
     present = {setting.key for setting in changed}
     missing = {key: value for key, value in _DEFAULTS.items() if key not in present}
     return [*changed, *(replace(top, key=key, value=value, positions=()) for key, value in missing.items())]
+
+
+def _split_format(plain: dict[str, Setting], top: Setting, report: Report) -> None:
+    """Put the one format of older releases as what is read and what is written; require one."""
+    former = plain.get(_FORMER)
+    present = [key for key in ("input.data.format", "output.data.format") if key in plain]
+    if former is not None and present:
+        report.error(former, f"is the old name of {present[0]}, which is given too; take it out")
+    elif former is not None:
+        report.notice(former, "is an old name: write input.data.format and output.data.format")
+        plain |= {key: replace(former, key=key) for key in ("input.data.format", "output.data.format")}
+    elif "output.data.format" not in plain:
+        report.error(top, "output.data.format is missing; add it, for example output.data.format=JSON")
+        plain["output.data.format"] = replace(top, key="output.data.format", value="JSON", positions=())
+    plain.pop(_FORMER, None)
 
 
 def _put_registry(plain: dict[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:

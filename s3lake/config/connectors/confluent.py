@@ -29,9 +29,14 @@ _PARTITIONERS = {
     "TimeBasedPartitioner": "time",
     "DailyPartitioner": "daily",
     "HourlyPartitioner": "hourly",
+    "FieldAndTimeBasedPartitioner": "field and time",
 }
+_OF_COMMUNITY = ("FieldAndTimeBasedPartitioner",)
+"""Classes that are no part of the connector; many packages have a copy. The public page of the first one,
+github.com/canelmas/kafka-connect-field-and-time-partitioner, describes it."""
 _EXTRACTORS = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
-_TIMED = ("time", "daily", "hourly")
+_WITH_PATTERN = ("time", "field and time")
+_TIMED = (*_WITH_PATTERN, "daily", "hourly")
 _DAY_S, _HOUR_S = 86_400, 3_600
 _DECIDING = (
     *("storage.class", "partitioner.class", "directory.delim", "file.delim", "s3.schema.partition.affix.type"),
@@ -241,7 +246,8 @@ def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) 
 
     def read(text: str) -> str:
         name = text.rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor") or default
-        if name not in classes or ("." in text and not text.startswith("io.confluent.connect.")):
+        is_own = "." not in text or text.startswith("io.confluent.connect.") or name in _OF_COMMUNITY
+        if name not in classes or not is_own:
             raise ValueError(f"is not known; {suggest(name, classes)}")
         return classes[name]
 
@@ -255,18 +261,23 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
         if not all(step.strip() for step in field.split(".")):
             keys.error(fields.setting, f"{field!r} is not a field: a step of the path is empty")
     dated, dated_setting = _time_template(keys, sink, partitioner, delimiter)
-    if partitioner.value != "field":
+    if partitioner.value not in ("field", "field and time"):
         return dated or "partition={partition}", dated_setting
     if not fields.value:
         keys.error(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
-    parts = [f"{escape_braces(field)}={{field:{field}}}" for field in fields.value]
-    return escape_braces(delimiter).join(parts), fields.setting
+    if partitioner.value == "field":
+        parts = [f"{escape_braces(field)}={{field:{field}}}" for field in fields.value]
+        return escape_braces(delimiter).join(parts), fields.setting
+    keys.note("is taken for the community's: directories of partition.field.name, then of path.format", partitioner)
+    has_names = keys.boolean("partition.field.format.path", True).value
+    parts = [f"{escape_braces(field)}=" * has_names + f"{{field:{field}}}" for field in fields.value]
+    return f"{'/'.join(parts)}{escape_braces(delimiter)}{dated}", fields.setting
 
 
 def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
     """Put the time of the partitioner. Return its part of the template, and the setting that it comes from."""
     pattern, locale, timezone = keys.text("path.format"), keys.text("locale"), keys.text("timezone")
-    own_pattern = partitioner.value == "time"
+    own_pattern = partitioner.value in _WITH_PATTERN
     duration = keys.integer("partition.duration.ms", -1, 1 if own_pattern else -1)
     extractor, field = _read_extractor(keys), keys.text("timestamp.field", "timestamp")
     sink.put("layout.time.source", extractor)
