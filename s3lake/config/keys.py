@@ -185,8 +185,11 @@ class Keys:
         """Report what is wrong with a setting."""
         self.report.error(where, message)
 
-    def report_unused(self, sinks: Sequence[Draft]) -> None:
-        """Note unknown keys, which another program may read, and list known ones from which nothing in `sinks` came."""
+    def report_unused(self, sinks: Sequence[Draft], *, refuse_unknown: bool = False) -> None:
+        """Note unknown keys, which another program may read, and list known ones from which nothing in `sinks` came.
+
+        With `refuse_unknown` no other program reads these keys, and an unknown one is an error.
+        """
         used = {setting.place for sink in sinks for setting in sink.origins.values()}
         for key, setting in self._settings.items():
             if key in self._known_keys:
@@ -197,7 +200,10 @@ class Keys:
             near = usual if usual in self._known_keys or " " in usual else find_nearest(key, list(self._known_keys))
             allowed = f"; allowed here: {', '.join(self._known_keys)}" if len(self._known_keys) <= _LISTED else ""
             hint = f"; did you mean {near}?" if near else allowed
-            self.report.notice(setting, f"unknown key: nothing reads it here{hint}")
+            if refuse_unknown:
+                self.error(setting, f"is not known{hint}")
+            else:
+                self.report.notice(setting, f"unknown key: nothing reads it here{hint}")
 
 
 # `s3lake.<native path>`: any native setting, which a connector has no key for, or in place of its key

@@ -38,6 +38,9 @@ kcql=PARTITIONBY name,title,salary | value: '{"name":"first","title":null,"salar
     raw/demo/name=first/title=[missing]/salary=200.0/demo(1_000000000002).json
 kcql=PARTITIONBY _header.phonePrefix,_header.region STOREAS `CSV` | headers: {phonePrefix: "+44", region: "8"} =>
     raw/demo/phonePrefix=+44/region=8/demo(1_000000000002).csv
+kcql=PARTITIONBY 'a.b', _value.'c d' | value: '{"a.b":1,"c d":2}' => raw/demo/a.b=1/c d=2/demo(1_000000000002).json
+kcql=PARTITIONBY name WITHPARTITIONER=Values WITH_FLUSH_COUNT = 1 | value: '{"name":"x"}' =>
+    raw/demo/x/demo(1_000000000002).json
 kcql=PARTITIONBY _key | key: "0" => raw/demo/key=0/demo(1_000000000002).json
 kcql=PARTITIONBY _key PROPERTIES('partition.include.keys'=false) | key: "1" => raw/demo/1/demo(1_000000000002).json
 kcql=PARTITIONBY _topic, _partition PROPERTIES('padding.length.partition'=12,'padding.length.offset'=12,
@@ -140,6 +143,16 @@ kcql=STOREAS PARQUET + SCHEMAS + .latest.schema.optimization.enabled=true => sch
 kcql=STOREAS PARQUET + SCHEMAS + .schema.change.detector=version + .latest.schema.optimization.enabled=false =>
     schema_policy.compatibility: backward
 kcql=STOREAS JSON + SCHEMAS + .schema.change.detector=version => schema_policy.compatibility: none
+kcql=STOREAS `TEXT` WITH_FLUSH_SIZE = 5000 WITH_FLUSH_INTERVAL = 60 WITH_FLUSH_COUNT = 7 =>
+    flush.size: 5000, flush.interval: 60.0, flush.count: 7, format.type: text
+kcql=with_flush_count=7 STOREAS `TEXT` => flush.count: 7, format.type: text
+kcql=STOREAS `JSON` WITH_FLUSH_COUNT = 7 => remark: WITH_FLUSH_COUNT is a clause of Lenses 4 and 5
+kcql=STOREAS `JSON` WITH_FLUSH_COUNT = 7 => remark: write PROPERTIES('flush.count'=7)
+kcql=WITH_FLUSH_COUNT = 7 PROPERTIES('flush.size'=5000) => flush.count: 7, flush.size: 5000
+kcql=PARTITIONBY a WITHPARTITIONER=Values => layout.include_keys: false
+kcql=PARTITIONBY a WITHPARTITIONER=KeysAndValues => layout.include_keys: true
+aws.region=eu-west-2 => s3.region: eu-west-2
+aws.region=eu-west-2 => remark: is an old name: write connect.s3.aws.region
 kcql=PROPERTIES('store.envelope'=false) => envelope: null
 kcql=PROPERTIES('store.envelope'=true) =>
     envelope.style: record, envelope.fields: [key, value, headers, metadata]
@@ -160,6 +173,20 @@ def test_a_topic_of_its_own_beats_the_wildcard_of_an_expression() -> None:
     assert own.topics == ("sensor.1",)
     read = [rest.reads(topic) for topic in ("sensor.1", "sensor.11", "sensor.2", "x", "y")]
     assert read == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("more", "variables"), [("s3lake.sql.select=a AS area", {}), ("", {"S3LAKE_SINKS_DEMO_SQL_SELECT": "a AS area"})]
+)
+def test_a_name_of_select_may_be_an_element_if_the_records_are_projected(more: str, variables: dict[str, str]) -> None:
+    statement = ".kcql=INSERT INTO lake:raw SELECT a AS area FROM demo PARTITIONBY area"
+    bases.check(load(f"{statement} + {more}" if more else statement, **variables), "layout.partition_by: [area]")
+
+
+@pytest.mark.parametrize("elements", ["a", "_value.area", "_key.area", "_header.area", "b"])
+def test_an_element_that_select_does_not_rename_is_a_field(elements: str) -> None:
+    statement = f"INSERT INTO lake:raw SELECT a AS area, b, * FROM demo PARTITIONBY {elements}"
+    assert load(f".kcql={statement} + JSON_KEY").config.sinks[0].layout.partition_by
 
 
 def test_one_of_several_statements_is_projected_by_its_variable() -> None:

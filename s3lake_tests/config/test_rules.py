@@ -21,7 +21,6 @@ confluent: security.protcol=SSL => security.protcol{UNKNOWN}
 confluent: value.converter.schema.enable=true =>
     JsonConverter has no option 'schema.enable' and does not read it; did you mean schemas.enable?
 confluent: transforms.t.type=x => transforms.t.type: is not among transforms
-lenses: connect.s3.kcql={KCQL} PROPERTIES('flush.kount'=1) => flush.kount{UNKNOWN}; did you mean flush.count?
 """
 
 

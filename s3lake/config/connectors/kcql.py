@@ -2,6 +2,7 @@
 
 `INSERT INTO bucket[:prefix] SELECT … FROM topic [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS format]
 [PROPERTIES(…)]`, several separated by `;`. Everything that Lenses' own parser drops without a word is an error.
+Clauses of Lenses 4 and 5 (`WITH_FLUSH_COUNT = n`, …) are entries of PROPERTIES.
 """
 
 from __future__ import annotations
@@ -11,16 +12,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from s3lake.transform import sql
+from s3lake.transform.projection import Star
+
 CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES")
 """Keywords in their order."""
 ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
-_KEYWORDS = {*CLAUSES, "LIMIT", "BATCH"}
+_FORMER = {
+    "WITH_FLUSH_COUNT": "flush.count",
+    "WITH_FLUSH_SIZE": "flush.size",
+    "WITH_FLUSH_INTERVAL": "flush.interval",
+    "WITHPARTITIONER": "partition.include.keys",
+}
+"""Clauses of Lenses 4 and 5, and the properties that took their place."""
+_PARTITIONERS = {"VALUES": "false", "KEYSANDVALUES": "true"}
+"""What WITHPARTITIONER says, and whether directories have names then."""
+_KEYWORDS = {*CLAUSES, *_FORMER, "LIMIT", "BATCH"}
 _QUOTED = r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`"
 _TOKEN = re.compile(rf"{_QUOTED}|\w+|.", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TARGET = re.compile(r"(?:`[^`]*`|'[^']*'|[A-Za-z0-9_@+/{}:.$=-])+")
 _TOPIC = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@.$-]+")
-_NAME = re.compile(r"`[^`]*`|[A-Za-z0-9_@]+")
+_NAME = re.compile(r"`[^`]*`|'[^']*'|[A-Za-z0-9_@]+")
+_FORMAT = re.compile(r"`[^`]*`|[A-Za-z0-9_@]+")
 _PROPERTY = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@]+")
 _VALUE = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@+/{{}}:.$-]+")
 
@@ -35,11 +49,12 @@ class KcqlError(ValueError):
 
 @dataclass(frozen=True)
 class Property:
-    """One entry of PROPERTIES, and its `offset` in the text."""
+    """One entry of PROPERTIES, and its `offset` in the text; or the `clause` of Lenses 4 and 5 that says the same."""
 
     name: str
     value: str
     offset: int
+    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,19 @@ def parse(text: str) -> tuple[Statement, ...]:
         statements.append(parser.read_statement())
 
 
+def read_aliases(columns: str | None) -> Mapping[str, str | None]:
+    """Return the names that a SELECT list gives to other fields: the field, or None for what is computed.
+
+    Nothing if the list is not Spark SQL: what is disregarded may be anything.
+    """
+    try:
+        items = () if columns is None else sql.parse(columns, None).items
+    except ValueError:
+        return {}
+    paths = {item.name: getattr(item, "path", None) for item in items if not isinstance(item, Star)}
+    return {name: path and ".".join(path) for name, path in paths.items() if path != (name,)}
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -116,18 +144,22 @@ class _Parser:
         elements: dict[tuple[str, ...], tuple[str, ...]] = {}
         if (offset := self._take_word("WHERE", left)) is not None:
             offsets["where"] = offset
-            _, where = self._take_sql({*CLAUSES[4:], "LIMIT"}, "a condition")
+            _, where = self._take_sql({*CLAUSES[4:], *_FORMER, "LIMIT"}, "a condition")
+        self._take_former(properties)
         if (offset := self._take_word("PARTITIONBY", left)) is not None:
             offsets["partition_by"] = offset
             left.remove("NOPARTITION")
             elements = self._take_elements()
         elif (offset := self._take_word("NOPARTITION", left)) is not None:
             offsets["partition_by"] = offset
+        self._take_former(properties)
         if (offset := self._take_word("STOREAS", left)) is not None:
             offsets["format"] = offset
-            form = _unquote(self._take(_NAME, "a format", "a name in backticks"))
+            form = _unquote(self._take(_FORMAT, "a format", "a name in backticks"))
+        self._take_former(properties)
         if self._take_word("PROPERTIES", left) is not None:
-            properties = self._take_properties()
+            self._take_properties(properties)
+        self._take_former(properties)
         if self.skip_blanks() < len(self._text) and not self.take_mark(";"):
             raise self._describe_unexpected(*left, "';'", "the end")
         return Statement(
@@ -203,20 +235,35 @@ class _Parser:
             self._require_mark(",", ")")
         return elements
 
-    def _take_properties(self) -> dict[str, Property]:
-        properties: dict[str, Property] = {}
+    def _take_former(self, properties: dict[str, Property]) -> None:
+        """Take the clauses of Lenses 4 and 5 that are next as entries of PROPERTIES."""
+        while (word := _WORD.match(self._text, self.skip_blanks())) and word[0].upper() in _FORMER:
+            self._at = word.end()
+            self._require_mark("=")
+            token = self._take(_VALUE, "a value")
+            clause, value = word[0].upper(), _unquote(token)
+            if clause == "WITHPARTITIONER":
+                if value.upper() not in _PARTITIONERS:
+                    raise KcqlError(token.start(), f"{value!r} is not allowed; write Values or KeysAndValues")
+                value = _PARTITIONERS[value.upper()]
+            self._add(properties, Property(_FORMER[clause], value, word.start(), clause))
+
+    def _add(self, properties: dict[str, Property], entry: Property) -> None:
+        if entry.name in properties:
+            also = f" ({entry.clause} is the same)" if entry.clause else ""
+            raise KcqlError(entry.offset, f"property {entry.name!r} is given twice{also}; take one out")
+        properties[entry.name] = entry
+
+    def _take_properties(self, properties: dict[str, Property]) -> None:
         self._require_mark("(")
         while not self.take_mark(")"):
             token = self._take(_PROPERTY, "a name", "text in quotes", "')'")
             name = _unquote(token).lower()
             self._require_mark("=")
             value = _unquote(self._take(_VALUE, "a value", "text in quotes"), may_be_empty=True)
-            if name in properties:
-                raise KcqlError(token.start(), f"property {name!r} is given twice; take one out")
-            properties[name] = Property(name, value, token.start())
+            self._add(properties, Property(name, value, token.start()))
             if self._require_mark(",", ")") == ")":
                 break
-        return properties
 
     def _describe_unexpected(self, *expected: str) -> KcqlError:
         """Return the error of a text that goes wrong here: what is there, and what is expected."""

@@ -11,7 +11,7 @@ from s3lake.config.connectors import connect, converters, credentials, kcql
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.kcql import KcqlError, Statement
 from s3lake.config.draft import ConfigDraft, Draft
-from s3lake.config.keys import Key, Keys, choice, same, whole
+from s3lake.config.keys import PREFIX, Key, Keys, choice, same, whole
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Report, Setting, Value
 from s3lake.text import expressions
@@ -101,7 +101,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _put_store(keys, each)
     _put_policy(keys, each)
     _put_padding(keys, each)
-    sinks = _read_sinks(keys, each, name, topics)
+    sinks = _read_sinks(keys, each, name, topics, environment)
     for sink in sinks:
         _put_codec(keys, sink)
         _put_compatibility(keys, sink)
@@ -176,7 +176,9 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
         keys.note("nothing is dropped: refused records become dead letters (errors.tolerance all)", policy)
 
 
-def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) -> list[Draft]:
+def _read_sinks(
+    keys: Keys, each: Draft, name: Value[str], topics: connect.Topics, environment: Mapping[str, str]
+) -> list[Draft]:
     """Return a sink for each statement; without one `each`, so that all other keys are checked too."""
     query = keys.require(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
@@ -200,6 +202,8 @@ def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topic
             sink.put("topics_regex", regex, topics.regex.setting)
         else:
             sink.put("topics", list(names), topics.names.setting or query.setting)
+        if not keys.has(f"{PREFIX}sql.select") and f"{prefix_of(title)}SQL_SELECT" not in environment:
+            _refuse_aliases(statement, query.setting, keys.report)
         _put_statement(sink, statement, query.setting, keys, alone=len(statements) == 1)
         sinks.append(sink)
     return sinks or [each]
@@ -296,6 +300,17 @@ def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys
     _put_properties(sink, statement, query, keys)
 
 
+def _refuse_aliases(statement: Statement, query: Setting, report: Report) -> None:
+    """Report elements that only the SELECT list makes: it is disregarded, so every record would be in `[missing]`."""
+    aliases = kcql.read_aliases(statement.columns)
+    for name in [path[0] for path in statement.partition_by if path[0] in aliases]:
+        remedy = f"write {PREFIX}sql.select={statement.columns} to have it"
+        if aliases[name]:
+            remedy = f"write PARTITIONBY {aliases[name]}, or {remedy}"
+        message = f"PARTITIONBY {name}: SELECT is disregarded, as the document says, so no record has it; {remedy}"
+        report.error(query.at(statement.offsets["partition_by"]), message)
+
+
 def _element(path: Sequence[str]) -> str:
     if path[0] == "_date":
         return ".".join(path)
@@ -307,6 +322,9 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
         Setting(stated.name, stated.value, replace(query.at(stated.offset), key=f"{query.key}: {stated.name}"))
         for stated in statement.properties.values()
     ]
+    for stated in filter(lambda stated: stated.clause, statement.properties.values()):
+        instead = f"write PROPERTIES('{stated.name}'={stated.value})"
+        keys.report.notice(query.at(stated.offset), f"{stated.clause} is a clause of Lenses 4 and 5; {instead}")
     own, padding = Keys(settings, keys.report), sink.get("layout.padding")
     for setting in own.with_prefix("padding.") if padding else ():
         own.error(setting, f"is given next to {_P}padding.*; take one of them out")
@@ -338,7 +356,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
         sink.put("layout.template", template, setting)
         last = template.replace("{offset", "{last_offset")
         connect.note_deviation(keys, sink, setting, message, "layout.template", last)
-    own.report_unused([sink])
+    own.report_unused([sink], refuse_unknown=True)
 
 
 def _number(sink: Draft, name: str, length: str, default: int) -> str:
