@@ -19,7 +19,9 @@ from s3lake.store import COMMIT, Store
 from s3lake.text.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
+    from s3lake.forwarding.destination import Destination
     from s3lake.source.offsets import Offsets
+    from s3lake.store.connection import S3Connection
 
 Attempt = tuple[str, Callable[[], Sequence[str] | None]]
 """What is tried, and how; it may return notices."""
@@ -31,7 +33,10 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a configuration that has notices.")] = False,
     connect: Annotated[
         bool,
-        typer.Option("--connect", help="Also try Kafka, its topics, schema registries, and reading and writing in S3."),
+        typer.Option(
+            "--connect",
+            help="Also try all that a run needs: Kafka, S3, registries, tables, destinations. Nothing is left behind.",
+        ),
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show settings with default values too.")] = False,
 ) -> None:
@@ -198,10 +203,11 @@ def find_suspicious_settings(config: Config) -> list[str]:
 
 def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
+    from s3lake.forwarding.destination import open_forwards
     from s3lake.source.opening import open_source
     from s3lake.store.connection import S3Connection
     from s3lake.store.s3 import S3Store
-    from s3lake.store.trial import try_store
+    from s3lake.store.trial import ensure_keeps_objects, try_store
 
     if config.kafka is not None or config.source is not None:
         source = open_source(config)
@@ -209,6 +215,10 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
             (source.place, functools.partial(_check_answers, source.offsets)),
             ("topics", functools.partial(check_topics, config.sinks, source.offsets, hours.now_ms())),
         ]
+    for sink in config.sinks:
+        if sink.errors.dead_letter_topic is not None and config.kafka is not None:
+            name = sink.errors.dead_letter_topic.name
+            yield [(f"dead letter topic {name} of sink {sink.name}", functools.partial(_check_letters, config, sink))]
     for sink in config.sinks:
         if sink.converter.registry is not None and sink.converter.registry.url:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_ask, sink))]
@@ -219,7 +229,14 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
         group: list[Attempt] = [(where, functools.partial(_list_a_key, store, f"{place}/"))]
         if sink.exactly_once:
             group.append((f"conditional writes in {where}", functools.partial(try_store, store, place, sink.root)))
+        else:
+            group.append((f"metadata in {where}", functools.partial(ensure_keeps_objects, store, sink.root)))
         group.append((f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")))
+        if sink.table is not None:
+            group.append((f"table of sink {sink.name}", functools.partial(_check_table, sink, store, connection)))
+        for forward, destination in open_forwards(sink):
+            what = f"forward {forward.key} of sink {sink.name}: {destination.place}"
+            group.append((what, functools.partial(_check_destination, sink, destination, store)))
         yield group
 
 
@@ -283,6 +300,32 @@ def _ask(sink: Sink) -> None:
 
     assert sink.converter.registry is not None
     get_client(sink.converter.registry.connection).check()
+
+
+def _check_letters(config: Config, sink: Sink) -> None:
+    """Ask the brokers whether the first refused record could create its topic."""
+    from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+
+    assert config.kafka is not None, "only Kafka has dead letter topics"
+    topic = DeadLetterTopic.from_sink(sink, "", config.kafka.bootstrap_servers, config.kafka.properties)
+    assert topic is not None, "the sink has one"
+    topic.check()
+
+
+def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[str]:
+    from s3lake.readback.committed import open_index
+    from s3lake.table.iceberg.table import LakeTable
+
+    assert sink.table is not None, "the sink has one"
+    topic = sink.topics[0] if sink.topics else "TOPIC"
+    return LakeTable(sink, sink.table, open_index(sink, topic, store), connection).check()
+
+
+def _check_destination(sink: Sink, destination: "Destination", store: Store) -> None:
+    """Ask a destination for an hour that it cannot have."""
+    from s3lake.forwarding.hour import Hour
+
+    destination.read_content(Hour.without_rows(sink, "s3lake check", sink.start, store))
 
 
 def _list_a_key(store: Store, prefix: str) -> None:

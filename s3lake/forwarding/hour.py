@@ -78,6 +78,11 @@ class Hour:
     _manifests: tuple[Manifest, ...] = field(repr=False, compare=False)
 
     @classmethod
+    def without_rows(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
+        """Return an hour that nothing was landed in, by which a destination can be asked whether it answers."""
+        return cls(sink.name, topic, hour, sink.bucket, (), "", {}, 0, open_index(sink, topic, store), ())
+
+    @classmethod
     def from_index(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
         """Read the hour from the index.
 

@@ -125,6 +125,48 @@ class TestCheck:
         assert lake.uploads() == []
         assert lake.objects(".indexes") == []
 
+    def test_connect_asks_the_brokers_for_the_dead_letter_topic_and_creates_none(
+        self, run: Run, lake: Lake, tmp_path: Path
+    ) -> None:
+        path, dead = tmp_path / "s3lake.yaml", f"{lake.topic()}-dead"
+
+        def check(factor: int) -> tuple[int, str]:
+            letters = f"errors: {{tolerance: all, dead_letter_topic: {{name: {dead}, replication_factor: {factor}}}}}"
+            path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}'], {letters}"))
+            outcome = run("check", path, "--connect")
+            (line,) = [line for line in outcome.out.splitlines() if line.startswith("dead letter topic")]
+            return outcome.code, line
+
+        code, line = check(3)
+        assert code == 3
+        assert "cannot be created: " in line
+        assert "set errors.dead_letter_topic.replication_factor to at most the number of brokers" in line
+        assert check(1) == (0, f"dead letter topic {dead} of sink events: ok")
+        assert check(3)[0] == 3, "the check has not created it"
+
+    def test_connect_tries_the_table_of_a_sink_and_where_it_is_forwarded_to(
+        self, run: Run, lake: Lake, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "s3lake.yaml"
+        table = f"table: {{catalog: {{type: sql, uri: 'sqlite:///{tmp_path}/catalog.db'}}, name: lake.events}}"
+        forwards = "forwards: [{to: postgres, options: {conninfo: 'postgresql://u:hush@127.0.0.1:1/lake', table: events}}]"
+        sink = f"name: events, topics: ['{lake.topic()}'], format: {{type: parquet}}, {table}, {forwards}"
+        path.write_text(lake.config_text(sink))
+        outcome = run("check", path, "--connect")
+        assert outcome.code == 3
+        assert "table of sink events: ok\n" in outcome.out
+        assert "notice: table lake.events of sink events does not exist yet" in outcome.out
+        assert re.search(
+            r"forward \S+ of sink events: postgres 127.0.0.1:1/lake table events: .*127\.0\.0\.1", outcome.out
+        )
+        assert "hush" not in outcome.out
+
+    def test_connect_reads_metadata_back_without_exactly_once_too(self, run: Run, lake: Lake, tmp_path: Path) -> None:
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}'], exactly_once: false"))
+        outcome = run("check", path, "--connect")
+        assert (outcome.code, f"metadata in bucket {lake.bucket} of sink events: ok\n" in outcome.out) == (0, True)
+
     @pytest.mark.parametrize("exactly_once", slow_after(1, "the same request", ["true", "false"]))
     def test_connect_finds_that_the_bucket_does_not_exist(
         self, exactly_once: str, run: Run, lake: Lake, tmp_path: Path

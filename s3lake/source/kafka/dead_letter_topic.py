@@ -91,6 +91,19 @@ class DeadLetterTopic:
                 create(offsets.admin, self.name, self.replication_factor)
             _existing.add((self.bootstrap_servers, self.name))
 
+    def check(self) -> None:
+        """Ask the brokers whether they would create the topic if there is none. Creates nothing.
+
+        Raises:
+            ConfigurationError: the brokers would refuse to create it.
+            KafkaUnavailableError: they did not answer in time.
+        """
+        from s3lake.source.kafka.offsets import KafkaOffsets
+
+        offsets = KafkaOffsets(self.bootstrap_servers, self.properties)
+        if not offsets.log_ranges(self.name):
+            create(offsets.admin, self.name, self.replication_factor, only_validate=True)
+
     def build_headers(self, letter: DeadLetter) -> list[Header]:
         """Return the headers of the refused record, and the context if `context_headers` says so."""
         own = [(header["key"], header["value"]) for header in letter.headers or ()]
@@ -204,8 +217,11 @@ def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
         ) from None
 
 
-def create(admin: Any, name: str, replication_factor: int) -> None:
+def create(admin: Any, name: str, replication_factor: int, *, only_validate: bool = False) -> None:
     """Create the topic with one topic-partition, as Kafka Connect does. One that exists stays as it is.
+
+    Args:
+        only_validate: ask the brokers whether they would, and create nothing.
 
     Raises:
         ConfigurationError: the brokers refuse.
@@ -223,7 +239,8 @@ def create(admin: Any, name: str, replication_factor: int) -> None:
         KafkaError.POLICY_VIOLATION: "create the topic yourself, as the brokers' policy wants it",
         KafkaError.TOPIC_EXCEPTION: "name another topic",
     }
-    asked = admin.create_topics([NewTopic(name, 1, replication_factor)], operation_timeout=_CREATE_S)
+    topics = [NewTopic(name, 1, replication_factor)]
+    asked = admin.create_topics(topics, operation_timeout=_CREATE_S, validate_only=only_validate)
     try:
         asked[name].result(_CREATE_S + 1)
     except KafkaException as error:

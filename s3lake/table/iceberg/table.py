@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -151,6 +152,26 @@ class LakeTable:
             return bool(difference.removed or difference.added) or names != existing[difference.hour].keys()
 
         return list(filter(differs, find_differences(self._index, noted, hours, also_equal=True)))
+
+    def check(self) -> list[str]:
+        """Ask the catalog for the table, and write where its files go. Return notices; nothing is left behind.
+
+        Raises:
+            TableConflictError: the table belongs to another index, or has rows of another program.
+            TableUnavailableError: the catalog, or the place of the table's files, refuses or does not answer.
+        """
+        with self._translate_errors():
+            table = self.load()
+            location = self._settings.location if table is None else table.location()
+            if location:
+                probe = f"{location.rstrip('/')}/.probe/{uuid.uuid4()}"
+                with self._make_file_io().new_output(probe).create() as stream:
+                    stream.write(b"x")
+                self._make_file_io().delete(probe)
+            if table is None:
+                self._catalog.namespace_exists(self.name.rpartition(".")[0])
+                return [f"table {self.name} of sink {self._sink.name} does not exist yet: the first landing creates it"]
+        return []
 
     def load(self) -> Table | None:
         """Load the table as it is now. Return None if it does not exist.

@@ -207,7 +207,12 @@ class FakeAdmin:
     error: int | None = None
     asked: list[tuple[str, int, int]] = field(default_factory=list)
 
-    def create_topics(self, topics: list[Any], operation_timeout: float) -> dict[str, "Future[None]"]:  # noqa: ARG002
+    def create_topics(
+        self,
+        topics: list[Any],
+        operation_timeout: float,  # noqa: ARG002
+        validate_only: bool,  # noqa: ARG002
+    ) -> dict[str, "Future[None]"]:
         answers: dict[str, Future[None]] = {}
         for one in topics:
             self.asked.append((one.topic, one.num_partitions, one.replication_factor))
