@@ -16,7 +16,7 @@ from s3lake.convert import column, json_table
 from s3lake.convert.column import Column, Gathering
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
+from s3lake.convert.wire import HEADER, References, compile_foreign, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import connect, json_schema
 from s3lake.schema.connect import Schema, SchemaError
 
@@ -36,8 +36,12 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
             payloads.texts[row] = None if schema == payload == b"null" else payload
             if schema != b"null":
                 rows_of.setdefault(schema, []).append(row)
+
+    def compile_text(text: str, _: References) -> tuple[Schema, connect.Read] | str:
+        return connect.compile_schema(text.encode(), tabular=request.tabular, null_to_default=request.null_to_default)
+
     for text, rows in rows_of.items():
-        compiled = connect.compile_schema(text, tabular=request.tabular, null_to_default=request.null_to_default)
+        compiled = compile_foreign(compile_text, text.decode())
         if isinstance(compiled, str):
             refused |= dict.fromkeys(rows, compiled)
         else:

@@ -329,8 +329,11 @@ def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
 
 def _add_notes(schema: dict[str, Any], document: Document) -> Document:
     """Return the document with what the schema, or a reference to it, has besides types."""
-    words = {"default": "default", "doc": "description"}
-    notes = {name: schema[word] for name, word in words.items() if schema.get(word) is not None}
+    notes = {} if schema.get("default") is None else {"default": schema["default"]}
+    if isinstance(schema.get("description"), str):
+        notes["doc"] = (
+            schema["description"].encode(errors="replace").decode()
+        )  # half a character is no reason to refuse
     return document if document is _ANYTHING else {**document, **notes}
 
 
