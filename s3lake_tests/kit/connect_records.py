@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
+
 from s3lake.spark import jars
 from s3lake_tests.kit.oracles import LOGICAL, VERSION, run_jvm
 
@@ -53,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Case:
-    """A value with its schema, as JSON's Python has both."""
+    """A value with its schema, as JSON's Python has both; a decimal is base64 or a number."""
 
     schema: Schema | None
     payload: Any
@@ -61,7 +63,10 @@ class Case:
     @property
     def text(self) -> bytes:
         """The bytes of the record in Kafka."""
-        return json.dumps({"schema": self.schema, "payload": self.payload}, ensure_ascii=False).encode()
+        return _encode({"schema": self.schema, "payload": self.payload})
+
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def random_cases(seed: int, count: int, limits: Limits = Limits()) -> Iterator[Case]:
