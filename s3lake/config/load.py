@@ -16,7 +16,7 @@ from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, work
 from s3lake.config.connectors.wrappers import unwrap
 from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
 from s3lake.config.keys import SERVERS, START
-from s3lake.config.overrides import prefix_of
+from s3lake.config.overrides import prefix_of, refuse_unknown
 from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
 from s3lake.config.syntax import properties
 from s3lake.config.syntax.node import Node
@@ -118,6 +118,7 @@ def _load(
     location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True
 ) -> LoadedConfig:
     texts = source.read_texts(location, variables)
+    refuse_unknown(variables, [text.text for text in texts])
     base = pathlib.Path(texts[0].name).parent
     drafts = [read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts]
     if len(drafts) == 1:

@@ -1,4 +1,4 @@
-"""Single settings from outside of a file: `s3lake.<path>`, `S3LAKE_SINKS_<NAME>_<PATH>`, `IGGY_CONNECTORS_…`.
+"""Single settings from outside of a file: `s3lake.<path>`, `S3LAKE_SINKS_<NAME>_<PATH>`, `S3LAKE_KAFKA_<PATH>`, ….
 
 The name of a variable is in upper case with `_` between its steps and for `-`. It is matched against what may be there,
 the longest names first. An empty variable says nothing.
@@ -6,7 +6,7 @@ the longest names first. An empty variable says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,6 +22,15 @@ from s3lake.sink.model import models_in
 from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
+_SHARED = ("kafka", "s3", "spark")
+"""Groups of the configuration that hold for all sinks, set by `S3LAKE_KAFKA_…` and so on."""
+_OTHERS = {
+    *("BENCHMARK_CLOCK", "BOOTSTRAP_SERVERS", "BUCKET", "CACHE", "CONFIG", "COUNT", "DIALECT", "ENV_PATH", "EXAMPLES"),
+    *("FAILURES", "IVY_SETTINGS", "NAME", "REGISTRY_URL", "SENSORS", "START", "WHEEL", "WORKER"),
+}
+"""What else may stand behind `S3LAKE_`: variables of s3lake, of its build, its tests and its trials."""
+_FREE = ("S3LAKE_CONFIG_HTTP_", "S3LAKE_SECRET_")
+"""Beginnings of variables that are read elsewhere, or that files name."""
 
 
 # The model as a tree of names
@@ -68,6 +77,7 @@ class Names:
         inside: the places below it by their names.
         typed: returns the value that a text has here.
         added: the place of a name that is not known; None if there cannot be one.
+        is_dotted: whether such names are written with dots, as properties of Kafka and Spark are.
         annotation: of the model's field.
     """
 
@@ -75,6 +85,7 @@ class Names:
     typed: Callable[[str], Any]
     added: Names | None = None
     annotation: Any = None
+    is_dotted: bool = False
 
 
 def match(name: str, names: Names) -> tuple[Path, Names] | None:
@@ -86,10 +97,12 @@ def match(name: str, names: Names) -> tuple[Path, Names] | None:
         rest = name.removeprefix(f"{upper(title)}_")
         if rest != name and (below := match(rest, place)) is not None:
             return (title, *below[0]), below[1]
-    return None if names.added is None or not name else ((name.lower(),), names.added)
+    if names.added is None or not name:
+        return None
+    return (name.lower().replace("_", ".") if names.is_dotted else name.lower(),), names.added
 
 
-def names_of_model(annotation: Any, present: Any = None) -> Names:
+def names_of_model(annotation: Any, present: Any = None, *, is_dotted: bool = False) -> Names:
     """Return the names of the model, and of what the file has at this place: `present`."""
     inside: dict[str | int, Names] = {}
     added = None
@@ -97,14 +110,14 @@ def names_of_model(annotation: Any, present: Any = None) -> Names:
         if is_group(option):
             for name, info in fields(option).items():
                 inner = present.get(name) if isinstance(present, Mapping) else None
-                inside[name] = names_of_model(info.annotation, inner)
+                inside[name] = names_of_model(info.annotation, inner, is_dotted=is_dotted)
         elif get_origin(option) is dict:
             added = names_of_model(get_args(option)[1])
             inside |= dict.fromkeys(present if isinstance(present, Mapping) else (), added)
         elif get_origin(option) is tuple:  # the positions of a list, and the one after its last
             for position, element in enumerate([*(present if isinstance(present, list) else ()), None]):
                 inside[position] = names_of_model(get_args(option)[0], element)
-    return Names(inside, partial(_parse_text, annotation), added, annotation)
+    return Names(inside, partial(_parse_text, annotation), added, annotation, is_dotted)
 
 
 def _parse_text(annotation: Any, text: str) -> Any:
@@ -146,7 +159,7 @@ def set_path(document: Any, path: Path, value: Any) -> None:
 
 def upper(name: str | int) -> str:
     """Return a name as variables have it."""
-    return str(name).upper().replace("-", "_")
+    return str(name).upper().replace("-", "_").replace(".", "_")
 
 
 def is_list(text: str) -> bool:
@@ -187,17 +200,55 @@ def apply_variables(document: dict[str, Any], environment: Mapping[str, str]) ->
         for position, sink in enumerate(sinks if isinstance(sinks, list) else ())
         if isinstance(sink, Mapping) and isinstance(sink.get("name"), str)
     }
-    overrides = [
-        _override(variable, text.strip(), by_name)
-        for variable, text in sorted(environment.items())
-        if variable.startswith(PREFIX) and text.strip()
-    ]
+    shared = {f"S3LAKE_{upper(group)}_": group for group in _SHARED}
+    overrides = []
+    for variable, text in sorted(environment.items()):
+        group = next((shared[prefix] for prefix in shared if variable.startswith(prefix)), None)
+        if text.strip() and group is not None:
+            overrides.append(_override_shared(variable, text.strip(), group, document.get(group)))
+        elif text.strip() and variable.startswith(PREFIX):
+            overrides.append(_override(variable, text.strip(), by_name))
     for override in overrides:
         try:
             set_path(document, override.path, override.value)
         except ConfigurationError as error:
             raise ConfigurationError(f"{override.variable}: {error}") from None
     return overrides
+
+
+def refuse_unknown(environment: Mapping[str, str], texts: Iterable[str]) -> None:
+    """Refuse a variable that begins with `S3LAKE_` and that nothing reads; ones that `texts` of files name are theirs.
+
+    Raises:
+        ConfigurationError: with the nearest name.
+    """
+    prefixes = (PREFIX, *_FREE, *(f"S3LAKE_{upper(group)}_" for group in _SHARED))
+    for variable in sorted(environment):
+        name = variable.removeprefix("S3LAKE_")
+        if name == variable or name in _OTHERS or variable.startswith(prefixes):
+            continue
+        if not any(variable in text for text in texts):
+            groups = [f"{upper(group)}_{upper(field)}" for group in _SHARED for field in fields(model_at([group]))]
+            hint = did_you_mean(name, [*sorted(_OTHERS), *groups, "SINKS_"], "S3LAKE_{}", 0.6)
+            beginnings = ", ".join(f"{prefix}…" for prefix in prefixes)
+            raise ConfigurationError(
+                f"{variable}: nothing reads this variable; {hint}unset it, or correct its name: settings begin with "
+                f"{beginnings}"
+            )
+
+
+def _override_shared(variable: str, text: str, group: str, present: Any) -> Override:
+    """Read a variable of a group that holds for all sinks."""
+    names = names_of_model(fields(Config)[group].annotation, present, is_dotted=group != "s3")
+    prefix = f"S3LAKE_{upper(group)}_"
+    matched = match(variable.removeprefix(prefix), names)
+    if matched is None:
+        hint = did_you_mean(variable.removeprefix(prefix), variable_names(names), f"{prefix}{{}}", 0.5)
+        settings = ", ".join(upper(field) for field in fields(model_at([group])))
+        raise ConfigurationError(f"{variable}: unknown setting of {group}; {hint}settings begin with: {settings}")
+    path, place = matched
+    _refuse_group(variable, path, place)
+    return Override(variable, (group, *path), place.typed(text))
 
 
 def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) -> Override:
@@ -223,11 +274,15 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
         groups = ", ".join(field.upper() for field in fields(Sink))
         raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
     ((name, (path, place)),) = settings.items()
+    _refuse_group(variable, path, place)
+    return Override(variable, ("sinks", sinks[name][0], *path), place.typed(text))
+
+
+def _refuse_group(variable: str, path: Path, place: Names) -> None:
     groups_here = [option for option in union_members(place.annotation) if option is not NoneType]
     if all(map(is_group, groups_here)):
         inner = ", ".join(f"{variable}_{field.upper()}" for field in fields(groups_here[0]))
         raise ConfigurationError(f"{variable}: {format_path(path)} is a group of settings; set one of {inner}")
-    return Override(variable, ("sinks", sinks[name][0], *path), place.typed(text))
 
 
 def variable_names(names: Names, start: str = "") -> Iterator[str]:

@@ -149,7 +149,9 @@ class TestCheck:
     ) -> None:
         path = tmp_path / "s3lake.yaml"
         table = f"table: {{catalog: {{type: sql, uri: 'sqlite:///{tmp_path}/catalog.db'}}, name: lake.events}}"
-        forwards = "forwards: [{to: postgres, options: {conninfo: 'postgresql://u:hush@127.0.0.1:1/lake', table: events}}]"
+        forwards = (
+            "forwards: [{to: postgres, options: {conninfo: 'postgresql://u:hush@127.0.0.1:1/lake', table: events}}]"
+        )
         sink = f"name: events, topics: ['{lake.topic()}'], format: {{type: parquet}}, {table}, {forwards}"
         path.write_text(lake.config_text(sink))
         outcome = run("check", path, "--connect")

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.config.connectors import iggy_runtime
 from s3lake.config.draft import LoadedConfig
-from s3lake.config.overrides import Override, apply_variables
+from s3lake.config.overrides import Override, apply_variables, refuse_unknown
 from s3lake.config.report import Report
 from s3lake.config.syntax.toml import File
 from s3lake.errors import ConfigurationError
@@ -87,6 +87,71 @@ def test_a_variable_that_names_nothing_is_refused_with_the_nearest(name: str, me
     with pytest.raises(ConfigurationError) as refusal:
         apply_variables(document, {f"S3LAKE_SINKS_{name}": "x"})
     assert str(refusal.value).startswith(f"S3LAKE_SINKS_{name}: {message}")
+
+
+# Settings that hold for all sinks
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path"),
+    [
+        ("S3LAKE_KAFKA_BOOTSTRAP_SERVERS", "prod:9092", ("kafka", "bootstrap_servers")),
+        ("S3LAKE_KAFKA_PROPERTIES_SASL_PASSWORD", "hush", ("kafka", "properties", "sasl.password")),
+        ("S3LAKE_KAFKA_PROPERTIES_SECURITY_PROTOCOL", "SSL", ("kafka", "properties", "security.protocol")),
+        ("S3LAKE_S3_REGION", "eu-west-1", ("s3", "region")),
+        ("S3LAKE_S3_OBJECTS_ENCRYPTION", "AES256", ("s3", "objects", "encryption")),
+        ("S3LAKE_SPARK_MASTER", "sc://spark:15002", ("spark", "master")),
+        ("S3LAKE_SPARK_CONF_SPARK_EXECUTOR_MEMORY", "2g", ("spark", "conf", "spark.executor.memory")),
+        ("S3LAKE_SPARK_CONF_SPARK_SQL_ANSI_ENABLED", "true", ("spark", "conf", "spark.sql.ansi.enabled")),
+    ],
+)
+def test_a_variable_sets_kafka_s3_or_spark_for_all_sinks(variable: str, text: str, path: tuple[str, ...]) -> None:
+    document: dict[str, Any] = {"kafka": {"properties": {"security.protocol": "SASL_SSL"}}, "sinks": []}
+    assert apply_variables(document, {variable: text}) == [Override(variable, path, text)]
+    found: Any = document
+    for step in path:
+        found = found[step]
+    assert found == text
+
+
+def test_one_file_serves_test_and_production() -> None:
+    variables = {"S3LAKE_KAFKA_BOOTSTRAP_SERVERS": "prod:9092", "S3LAKE_S3_REGION": "eu-west-1"}
+    config = bases.native(GOOD, variables).config
+    assert config.kafka is not None
+    assert (config.kafka.bootstrap_servers, config.s3.region) == ("prod:9092", "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        ("S3LAKE_KAFKA_BOOTSTRAP_SERVER", "unknown setting of kafka; did you mean S3LAKE_KAFKA_BOOTSTRAP_SERVERS? "),
+        ("S3LAKE_S3_OBJECTS", "objects is a group of settings; set one of S3LAKE_S3_OBJECTS_"),
+    ],
+)
+def test_a_variable_of_kafka_s3_or_spark_that_names_nothing_is_refused(variable: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        apply_variables({"kafka": {}, "sinks": []}, {variable: "x"})
+    assert str(refusal.value).startswith(f"{variable}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("S3LAKE_CONFG", "did you mean S3LAKE_CONFIG? "),
+        ("S3LAKE_STRAT", "did you mean S3LAKE_START? "),
+        ("S3LAKE_KAFKA", ""),
+        ("S3LAKE_BOOTSTRAP_SERVER", "did you mean S3LAKE_BOOTSTRAP_SERVERS? "),
+    ],
+)
+def test_a_variable_that_nothing_reads_is_refused_with_the_nearest_name(variable: str, hint: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        refuse_unknown({variable: "x", "PATH": "x"}, ["sinks: []"])
+    message = f"{variable}: nothing reads this variable; {hint}unset it, or correct its name: settings begin with"
+    assert str(refusal.value).startswith(message)
+
+
+def test_a_variable_that_the_file_names_is_the_files_own() -> None:
+    refuse_unknown({"S3LAKE_PREFIX_OF_TEST": "x", "S3LAKE_START": "x"}, ["prefix: ${S3LAKE_PREFIX_OF_TEST}"])
 
 
 # In a file that is loaded
