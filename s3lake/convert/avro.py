@@ -21,7 +21,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import avro, avro_write
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.types import fold
+from s3lake.schema.types import MOST_DIGITS, MOST_TEXT_DIGITS, fold
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     else:
         skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
     gathering = Gathering(len(raw))
+    compile_text = functools.partial(_make_reader, registry.exact, MOST_DIGITS if request.tabular else MOST_TEXT_DIGITS)
     for number, rows in group_by_id(numbers):
-        reader = compile_registered(registry, number, "AVRO", functools.partial(_make_reader, registry.exact))
+        reader = compile_registered(registry, number, "AVRO", compile_text)
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
@@ -96,9 +97,9 @@ def _read_one_by_one(
 
 
 @functools.lru_cache(maxsize=4096)
-def _make_reader(exact: bool, text: str, references: References) -> _Reader | str:
+def _make_reader(exact: bool, digits: int, text: str, references: References) -> _Reader | str:
     try:
-        name, node = avro.read_schema(text, dict(references), exact=exact)
+        name, node = avro.read_schema(text, dict(references), exact=exact, digits=digits)
         return _Reader(
             Schema(name, node.type, avro_write.write_passthrough_schema(node.written), node.detail),
             avro_columns.compile_schema(node.plain, node.type),

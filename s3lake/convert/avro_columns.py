@@ -27,7 +27,7 @@ from s3lake.convert.avro_datums import is_weightless
 from s3lake.convert.column import Numbers
 from s3lake.encode.buffers import data_of, offsets_of, slice_values
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
+from s3lake.schema.types import MOST_DIGITS, TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 
 _INT32 = 2**31
 _LAPS = 16
@@ -84,13 +84,26 @@ def compile_schema(plain: Any, type: Type) -> Decode:
             return _map(plain, type)
         case "enum":
             return _enum(plain["symbols"])
+    if "scale" in plain:  # a decimal whose column has another scale
+        return _leave(None if plain["type"] == "bytes" else plain["size"], type)
     return _make_fixed(plain["size"], type)
+
+
+def _leave(size: int | None, type: Type) -> Decode:
+    """Leave all values to be read one by one; `size` is of a fixed."""
+
+    def decode(cursor: Cursor) -> pa.Array:
+        cursor.mark_bad(slice(None))
+        _ = _extent(cursor) if size is None else cursor.advance(size)
+        return pa.nulls(len(cursor), arrow_type(type))
+
+    return decode
 
 
 def _primitive(name: str, type: Type) -> Decode:
     match name:
         case "null":
-            return lambda cursor: pa.nulls(len(cursor))
+            return lambda cursor: pa.nulls(len(cursor), arrow_type(type))
         case "boolean":
             return _boolean
         case "int":
@@ -190,7 +203,14 @@ def _make_fixed(size: int, type: Type) -> Decode:
 
 
 def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa.Array:
-    """Two's complement, the most significant byte first, as Arrow has it: 16 bytes, the least significant first."""
+    """Two's complement, the most significant byte first, as Arrow has it: 16 bytes, the least significant first.
+
+    Of a decimal of more digits than that this reads the values that fit.
+    """
+    if type.scale > MOST_DIGITS:
+        cursor.mark_bad(slice(None))
+        return pa.nulls(len(start), arrow_type(type))
+    narrow = Decimal(min(type.precision, MOST_DIGITS), type.scale)
     cursor.mark_bad(size > 16)
     size = np.minimum(size, 16)
     negative = (size > 0) & (cursor.data[start] >= 0x80)
@@ -199,11 +219,12 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa
         has = size > at
         decoded[has, at] = cursor.data[(start + size - 1 - at)[has]]
     low, high = decoded.view("<u8")[:, 0], decoded.view("<i8")[:, 1]
-    (most, more), (least, less) = divmod(10**type.precision, 2**64), divmod(-(10**type.precision), 2**64)
+    (most, more), (least, less) = divmod(10**narrow.precision, 2**64), divmod(-(10**narrow.precision), 2**64)
     below = (high < most) | ((high == most) & (low < more))
     above = (high > least) | ((high == least) & (low > less))
     cursor.mark_bad(~(below & above))
-    return pa.Array.from_buffers(arrow_type(type), len(start), [None, pa.py_buffer(decoded)])
+    fitting = pa.Array.from_buffers(arrow_type(narrow), len(start), [None, pa.py_buffer(decoded)])
+    return fitting if narrow == type else fitting.cast(arrow_type(type), safe=False)
 
 
 def _record(plain: Any, type: Type) -> Decode:
@@ -214,7 +235,9 @@ def _record(plain: Any, type: Type) -> Decode:
 
     def decode(cursor: Cursor) -> pa.Array:
         arrays = {name: read(cursor) for name, read in reads}
-        return pa.StructArray.from_arrays([arrays[field.name] for field in arrow], fields=list(arrow))
+        # A record without fields has a placeholder, which no datum has.
+        columns = [arrays[field.name] if field.name in arrays else pa.nulls(len(cursor), field.type) for field in arrow]
+        return pa.StructArray.from_arrays(columns, fields=list(arrow))
 
     return decode
 

@@ -121,8 +121,10 @@ def compile_schema(plain: Any, type: Type) -> Read:
         case "enum":
             symbols = plain["symbols"]
             return lambda datum: symbols[datum.take_index(len(symbols), "symbols")]
+        case "bytes":
+            return _fit_bytes(_read_bytes, type, plain["scale"])
     size = plain["size"]
-    return _fit_bytes(lambda datum: datum.take(size), type)
+    return _fit_bytes(lambda datum: datum.take(size), type, plain.get("scale"))
 
 
 def _read_primitive(name: str, type: Type) -> Read:
@@ -138,7 +140,11 @@ def _read_primitive(name: str, type: Type) -> Read:
             return lambda datum: number.unpack(datum.take(number.size))[0]
         case "string":
             return _fit_uuid if type is Primitive.UUID else _read_text
-    return _fit_bytes(lambda datum: datum.take(datum.take_integer()), type)
+    return _fit_bytes(_read_bytes, type)
+
+
+def _read_bytes(datum: Datum) -> bytes:
+    return datum.take(datum.take_integer())
 
 
 def _read_boolean(datum: Datum) -> bool:
@@ -180,7 +186,8 @@ def _fit_integer(read: Read, type: Type) -> Read:
     return read_time
 
 
-def _fit_bytes(read: Read, type: Type) -> Read:
+def _fit_bytes(read: Read, type: Type, scale: int | None = None) -> Read:
+    """Read bytes, or what they are. `scale` is that of a decimal whose column has another."""
     if type is Primitive.UUID:
         return lambda datum: UUID(bytes=read(datum))
     if not isinstance(type, Decimal):
@@ -188,6 +195,10 @@ def _fit_bytes(read: Read, type: Type) -> Read:
 
     def read_decimal(datum: Datum) -> decimal.Decimal:
         unscaled = int.from_bytes(read(datum), "big", signed=True)
+        if scale is not None:
+            unscaled, rest = divmod(unscaled, 10 ** (scale - type.scale))
+            if rest:
+                raise Misfit(type)
         if abs(unscaled) >= 10**type.precision:
             raise Misfit(type)
         return decimal.Decimal(unscaled).scaleb(-type.scale, _EXACT)

@@ -20,6 +20,7 @@ from s3lake.schema.details import (
     strip_to_nullability,
 )
 from s3lake.schema.types import (
+    MOST_DIGITS,
     MOST_LEVELS,
     UNKNOWN,
     Columns,
@@ -64,7 +65,8 @@ def arrow_type(type: Type) -> pa.DataType:
 
     def of_leaf(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
         if isinstance(leaf, Decimal):
-            return pa.decimal128(leaf.precision, leaf.scale)
+            make_decimal = pa.decimal128 if leaf.precision <= MOST_DIGITS else pa.decimal256
+            return make_decimal(leaf.precision, leaf.scale)
         return _ARROW[leaf] if isinstance(leaf, Primitive) else pa.null()
 
     return fold(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec import structs
@@ -21,7 +21,18 @@ from s3lake.schema.avro_defaults import read_default
 from s3lake.schema.avro_logical import is_valid, strip_invalid
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail, format_properties
-from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
+from s3lake.schema.types import (
+    MOST_DIGITS,
+    MOST_LEVELS,
+    UNKNOWN,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    make_struct,
+)
 
 UNION = "io.confluent.connect.avro.Union"
 """What Confluent calls the struct of a union."""
@@ -74,7 +85,7 @@ class Node:
 
     Attributes:
         type: of the column, unknown where there is never anything but null.
-        plain: the schema that datums are read with.
+        plain: the schema that datums are read with; with the `scale` of a decimal whose column has another.
         written: the schema as a file has it; None if its values would not read back as its column's do: a union of
             several types, a field that is only null, a logical type that its column shows in another way.
         detail: what the schema says of the column besides its type.
@@ -86,12 +97,15 @@ class Node:
     detail: Detail = REQUIRED
 
 
-def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False) -> tuple[str | None, Node]:
+def read_schema(
+    text: str, references: Mapping[str, str], *, exact: bool = False, digits: int = MOST_DIGITS
+) -> tuple[str | None, Node]:
     """Return the name of a schema's record, None if it is not a record, and the schema.
 
     Args:
         references: schemas that it refers to, each after the ones that it refers to itself.
         exact: whether times have columns that AvroData does not know: micros and nanos, and Debezium's.
+        digits: how many a decimal may have.
 
     Raises:
         SchemaError: it is not valid, or has no columns.
@@ -101,7 +115,7 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
         for reference in references.values():
             _parse(reference, named)
         schema = _parse(text, named)
-        node = _Reader(named, exact).read(schema, "the schema", 0)
+        node = _Reader(named, exact, digits).read(schema, "the schema", 0)
     except SchemaError:
         raise
     except RecursionError:
@@ -131,6 +145,7 @@ class _Reader:
 
     named: Mapping[str, Any]
     exact: bool
+    digits: int
     inside: list[str] = field(default_factory=list)
     nodes: int = 0
 
@@ -157,7 +172,7 @@ class _Reader:
             case "record" | "error":
                 return self._read_record(schema, path, level)
             case "array":
-                return _make_array(self.read(schema["items"], f"{path}[]", level + 1), path, schema)
+                return _make_array(self.read(schema["items"], f"{path}[]", level + 1), schema)
             case "map":
                 return _make_map(self.read(schema["values"], f"{path}{{}}", level + 1), schema)
             case "enum":
@@ -165,15 +180,14 @@ class _Reader:
                 written = plain | {"name": schema["name"]} | _list_properties(schema)
                 return Node(Primitive.STRING, plain, written, _detail_of(schema, without=("default",)))
             case "fixed":
-                if type(schema["size"]) is not int or schema["size"] < 1:
-                    # An array's items of no bytes could be more than any memory holds, as in `_make_array`.
-                    raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected, at least 1")
+                if type(schema["size"]) is not int or schema["size"] < 0:
+                    raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected")
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema["size"]}
                 written = plain | {"name": schema["name"]} | _list_properties(schema)
-                node = self._read_logical(schema, plain, written, path)
+                node = self._read_logical(schema, plain, written)
                 return node or Node(Primitive.BINARY, plain, written, _detail_of(schema))
         name, properties = schema["type"], _list_properties(schema)
-        node = self._read_logical(schema, name, {"type": name} | properties, path)
+        node = self._read_logical(schema, name, {"type": name} | properties)
         return node or Node(
             _PRIMITIVES[name], name, {"type": name} | properties if properties else name, _detail_of(schema)
         )
@@ -196,8 +210,6 @@ class _Reader:
                     defaults[member] = {"default": read_default(described["default"], described["type"], self.named)}
         self.inside.pop()
         present = {member: node for member, node in nodes.items() if node.type != UNKNOWN}
-        if not present:
-            raise SchemaError(f"{path} is a record without fields that hold anything")
         plain = [{"name": member, "type": node.plain} for member, node in nodes.items()]
         own = {
             described["name"]: {key: one for key, one in _list_properties(described).items() if key != "default"}
@@ -214,12 +226,12 @@ class _Reader:
             for member, node in present.items()
         )
         return Node(
-            Struct({member: node.type for member, node in present.items()}),
+            make_struct({member: node.type for member, node in present.items()}),
             {"type": "record", "name": f"R{number}", "fields": plain},
             {"type": "record", "name": name, "fields": written} | _list_properties(schema)
             if all(one["type"] for one in written)
             else None,
-            _detail_of(schema, name=name, inner=inner),
+            _detail_of(schema, name=name, inner=inner or (Detail(),)),
         )
 
     def _read_union(self, schema: list[Any], path: str, level: int) -> Node:
@@ -247,7 +259,7 @@ class _Reader:
         type = Struct({name: one.type for name, one in present.items()})
         return Node(type, plain, detail=Detail(required=is_required, inner=inner_details))
 
-    def _read_logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
+    def _read_logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any]) -> Node | None:
         """Read a logical type. Return None if it has no column of its own."""
         physical, logical = schema["type"], schema["logicalType"] if is_valid(schema) else None
         if logical is None and self.exact:
@@ -256,7 +268,7 @@ class _Reader:
             return None
         written = written | {"logicalType": logical}
         if logical == "decimal":
-            return _make_decimal(schema, plain, written, path)
+            return _make_decimal(schema, plain, written, self.digits)
         if logical == "uuid":  # of a fixed it is a text in files: many readers know no other
             return Node(Primitive.UUID, plain, written if physical == "string" else None, _detail_of_logical(schema))
         time = (_EXACT_TIMES if self.exact else _TIMES).get((physical, logical))
@@ -289,30 +301,34 @@ def _detail_of_logical(schema: dict[str, Any]) -> Detail:
     return _detail_of(schema, without=("logicalType", "precision", "scale"))
 
 
-def _make_array(items: Node, path: str, schema: dict[str, Any]) -> Node:
-    if items.type == UNKNOWN:
-        # Such items take no bytes, so a few could ask for more of them than any memory holds.
-        raise SchemaError(f"{path} is an array of what holds nothing")
+def _give_column(node: Node) -> Node:
+    """Return items that are only null with a column, a text that is always null: how many they are is a fact."""
+    return replace(node, type=Primitive.STRING, detail=Detail()) if node.type == UNKNOWN else node
+
+
+def _make_array(items: Node, schema: dict[str, Any]) -> Node:
+    items = _give_column(items)
     written = items.written and {"type": "array", "items": items.written} | _list_properties(schema)
     plain = {"type": "array", "items": items.plain}
     return Node(List(items.type), plain, written, _detail_of(schema, inner=(items.detail,)))
 
 
 def _make_map(values: Node, schema: dict[str, Any]) -> Node:
+    values = _give_column(values)
     plain = {"type": "map", "values": values.plain}
-    if values.type == UNKNOWN:
-        return Node(UNKNOWN, plain)
     written = values.written and {"type": "map", "values": values.written} | _list_properties(schema)
     return Node(Map(values.type), plain, written, _detail_of(schema, inner=(values.detail,)))
 
 
-def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node:
+def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], digits: int) -> Node:
+    """Read a decimal. One of more digits than there may be can have values that fit: places before the point first."""
     precision, scale = schema["precision"], schema.get("scale", 0)
-    if scale > MOST_DIGITS:
-        raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use bytes")
-    # A decimal of more digits than 128 bits hold may still have values that fit.
     fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
-    return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits, _detail_of_logical(schema))
+    type = Decimal(min(precision, digits), scale)
+    if scale > digits:
+        type = Decimal(digits, max(0, digits - (precision - scale)))
+        plain = {**(plain if isinstance(plain, dict) else {"type": plain}), "scale": scale}
+    return Node(type, plain, fits, _detail_of_logical(schema))
 
 
 def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:

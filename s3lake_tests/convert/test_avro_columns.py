@@ -128,15 +128,15 @@ LEAVES: list[Kind] = [
 def _wider(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     held = inner.filter(lambda one: one[0] != "null")
     return st.one_of(
-        held.map(lambda one: ({"type": "array", "items": one[0]}, st.lists(one[1], max_size=6))),
-        held.map(
+        inner.map(lambda one: ({"type": "array", "items": one[0]}, st.lists(one[1], max_size=6))),
+        inner.map(
             lambda one: (
                 {"type": "map", "values": one[0]},
                 st.dictionaries(st.text("xyz", max_size=3), one[1], max_size=3),
             )
         ),
         held.filter(lambda one: not isinstance(one[0], list)).map(lambda one: (["null", one[0]], st.none() | one[1])),
-        st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3).map(_record_of),
+        st.dictionaries(st.sampled_from("abc"), inner, max_size=3).map(_record_of),
         inner.filter(lambda one: isinstance(one[0], str) and one[0] != "null").map(
             lambda one: ([one[0], "null", record(w="int")], st.none() | one[1] | st.just({"w": 5}))
         ),

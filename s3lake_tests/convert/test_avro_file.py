@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
 from s3lake.objects.avro import open_rows
+from s3lake.schema.types import PLACEHOLDER
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_columns import KINDS, fresh, record
 from s3lake_tests.encode.written import written
@@ -255,7 +256,7 @@ def test_files_read_back_as_if_their_columns_had_been_written(registry: SchemaRe
     for part, expected in zip(spliced.parts, columns.parts, strict=True):
         # Times as the numbers that they are: Python has none after the year 9999.
         found, wanted = (open_rows(file(one.streams["data"]), "file")[1] for one in (part, expected))
-        assert str(list(found)) == str(list(wanted))
+        assert str(list(found)) == str(list(wanted)).replace(f"'{PLACEHOLDER}': None", "")
 
 
 def test_a_file_has_the_name_that_a_transform_gave_its_schema(registry: SchemaRegistry) -> None:

@@ -139,16 +139,10 @@ def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(
         ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
         ('"Nobody"', "", "it is not valid Avro: UnknownType: Nobody"),
         (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
-        (record(("a", {"type": "array", "items": "null"})), "", "the schema.a is an array of what holds nothing"),
-        (
-            record(("a", {"type": "map", "values": "null"})),
-            "",
-            "the schema is a record without fields that",
-        ),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is not valid Avro"),
         (record(("a", {"type": "fixed", "name": "F", "size": "2"})), "", "the schema.a.size is '2': a number of bytes"),
-        (record(("a", {"type": "fixed", "name": "F", "size": 0})), "", "the schema.a.size is 0: a number of bytes"),
+        (record(("a", {"type": "fixed", "name": "F", "size": -1})), "", "the schema.a.size is -1: a number of bytes"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_a_record_error(
@@ -167,7 +161,6 @@ def test_a_schema_that_cannot_be_read_is_a_record_error(
         (logical("int", "time-millis"), b"\x01", "field 'a' does not fit time"),
         (logical("string", "uuid"), b"\x02a", "field 'a' does not fit uuid"),
         (logical("bytes", "decimal", precision=2, scale=0), b"\x04\x03\xe8", "does not fit"),
-        (logical("bytes", "decimal", precision=50, scale=40), b"\0", "decimals of scale 40 do not fit 38 digits"),
     ],
 )
 def test_a_value_that_no_column_holds_is_a_record_error(
