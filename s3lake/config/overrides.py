@@ -26,9 +26,9 @@ _SHARED = ("kafka", "s3", "spark")
 """Groups of the configuration that hold for all sinks, set by `S3LAKE_KAFKA_…` and so on."""
 _OTHERS = {
     *("BENCHMARK_CLOCK", "BOOTSTRAP_SERVERS", "BUCKET", "CACHE", "CONFIG", "COUNT", "DIALECT", "ENV_PATH", "EXAMPLES"),
-    *("FAILURES", "IVY_SETTINGS", "NAME", "REGISTRY_URL", "SENSORS", "START", "WHEEL", "WORKER"),
+    *("FAILURES", "IVY_SETTINGS", "LOGS_BUCKET", "NAME", "REGISTRY_URL", "SENSORS", "START", "TEST", "WHEEL", "WORKER"),
 }
-"""What else may stand behind `S3LAKE_`: variables of s3lake, of its build, its tests and its trials."""
+"""What else comes after `S3LAKE_`: variables of s3lake, its compose file, its build, its tests and its trials."""
 _FREE = ("S3LAKE_CONFIG_HTTP_", "S3LAKE_SECRET_")
 """Beginnings of variables that are read elsewhere, or that files name."""
 

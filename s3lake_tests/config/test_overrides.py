@@ -1,6 +1,8 @@
 """Single settings from variables: `S3LAKE_SINKS_<NAME>_<PATH>` in each dialect, and Iggy's own over its files."""
 
+import re
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,6 +150,14 @@ def test_a_variable_that_nothing_reads_is_refused_with_the_nearest_name(variable
         refuse_unknown({variable: "x", "PATH": "x"}, ["sinks: []"])
     message = f"{variable}: nothing reads this variable; {hint}unset it, or correct its name: settings begin with"
     assert str(refusal.value).startswith(message)
+
+
+def test_every_variable_of_the_repository_is_known() -> None:
+    root = Path(__file__).parents[2]
+    texts = [(root / name).read_text("utf-8") for name in ("docker/compose.yaml", "docker/Dockerfile", "Makefile")]
+    texts += [path.read_text("utf-8") for room in ("s3lake", "trials") for path in (root / room).rglob("*.py")]
+    named = set(re.findall(r"\bS3LAKE_[A-Z_]*[A-Z]\b", "\n".join(texts)))
+    refuse_unknown(dict.fromkeys(named - {"S3LAKE_SINKS", "S3LAKE_KAFKA", "S3LAKE_S", "S3LAKE_SPARK"}, "x"), [])
 
 
 def test_a_variable_that_the_file_names_is_the_files_own() -> None:
