@@ -182,7 +182,13 @@ def find_suspicious_settings(config: Config) -> list[str]:
         if not sink.topics and sink.topics_regex is None:
             warnings.append(f"sink {sink.name}: it has no topics: only tables that assets return land there")
         if sink.transforms:
-            warnings += [f"sink {sink.name}: {notice}" for notice in binding.chain(sink).notices]
+            chain = binding.chain(sink)
+            warnings += [f"sink {sink.name}: {notice}" for notice in chain.notices]
+            if chain.nulls_from and sink.nulls == "skip":
+                warnings.append(
+                    f"sink {sink.name}: {chain.nulls_from} makes records without a value, which nulls: skip leaves "
+                    "out: set nulls: write, or let it keep the values"
+                )
         if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:
             warnings.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "

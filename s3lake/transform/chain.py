@@ -60,6 +60,8 @@ class Chain:
             if step.json_only and not is_json:
                 notices.append(f"{label}: it changes JSON only, and converter.value is {self.value}")
                 continue
+            if step.without_schema and "value" not in described:
+                notices.append(f"{label}: {step.without_schema}")
             if step.schema_only and not described & step.reads:
                 notices.append(f"{label}: it changes schemas only, and this sink's {min(step.reads)}s have none")
                 continue
@@ -81,6 +83,11 @@ class Chain:
     def notices(self) -> tuple[str, ...]:
         """Notices for the user; they are not errors."""
         return tuple(self._built[1])
+
+    @property
+    def nulls_from(self) -> str:
+        """The first step that makes null of values, as messages call it; empty if none does."""
+        return next((link.label for link in self.links if link.step.makes_nulls), "")
 
     @property
     def reads(self) -> frozenset[str]:

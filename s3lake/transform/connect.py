@@ -26,6 +26,7 @@ from s3lake.transform.record import (
     later,
     parse_path,
     require_object,
+    require_topic,
 )
 from s3lake.transform.values import (
     Date,
@@ -42,7 +43,6 @@ from s3lake.transform.values import (
 )
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
-_TOPIC_BYTES = 249
 _EMPTY: dict[type, Any] = {
     **{bool: False, int: 0, float: 0.0, Float32: Float32(0), Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
     **{instant: instant(0) for instant in (Date, Time, Timestamp, MicroTime, MicroTimestamp, NanoTimestamp)},
@@ -283,13 +283,7 @@ def _rename_topic(rename: Callable[[Record], str]) -> Step:
     """Return the step that renames the topic in the object key, where slashes make directories, never in the index."""
 
     def apply(record: Record) -> None:
-        topic = rename(record)
-        if not topic.isprintable() or len(topic.encode()) > _TOPIC_BYTES or {"", ".", ".."} & set(topic.split("/")):
-            raise Refusal(
-                f"the topic would be called {topic[:80]!r}: it needs 1 to {_TOPIC_BYTES} bytes without control "
-                "characters, and no empty step, '.' or '..' between slashes"
-            )
-        record.topic = topic
+        record.topic = require_topic(rename(record))
 
     return Step(apply, writes=frozenset({"topic"}))
 

@@ -23,6 +23,7 @@ Header = tuple[str, bytes | None]
 MISSING: Any = object()
 """A field that an object does not have; null is None."""
 
+_TOPIC_BYTES = 249
 _QUOTED = re.compile(r"`(.*?)(?<!\\)`(\.|\Z)", re.DOTALL)
 
 
@@ -62,6 +63,9 @@ class Step:
         schema_only: True if it leaves all that has no schema as it is.
         field: the one field that it reads of a key or value, if it writes neither and reads no other.
         typed: does the same to records whose key or value, whichever it reads, has a schema. None if it writes neither.
+        decided_by: the side whose schema decides that, if it reads both.
+        without_schema: what the user should know of values without a schema.
+        makes_nulls: whether it makes null of values, which a sink may leave out.
         predicate: selects the records that it is applied to; with `negate` all others.
     """
 
@@ -73,6 +77,9 @@ class Step:
     schema_only: bool = False
     field: str | None = None
     typed: Callable[[Group], Changed] | None = None
+    decided_by: Side | None = None
+    without_schema: str = ""
+    makes_nulls: bool = False
     predicate: Step | None = None
     negate: bool = False
 
@@ -154,6 +161,16 @@ def require_object(value: Any, side: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refusal(f"the {side} is {describe(value)}, a JSON object is needed")
     return value
+
+
+def require_topic(topic: str) -> str:
+    """Return a topic's new name if an object key can contain it. Raise a Refusal if it cannot."""
+    if not topic.isprintable() or len(topic.encode()) > _TOPIC_BYTES or {"", ".", ".."} & set(topic.split("/")):
+        raise Refusal(
+            f"the topic would be called {topic[:80]!r}: it needs 1 to {_TOPIC_BYTES} bytes without control "
+            "characters, and no empty step, '.' or '..' between slashes"
+        )
+    return topic
 
 
 def parse_path(text: str, *, nested: bool) -> tuple[str, ...]:

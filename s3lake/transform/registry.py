@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from s3lake.text.options import did_you_mean, parse_bool
-from s3lake.transform import casts, connect, iggy, lenses, times
+from s3lake.transform import casts, connect, debezium, iggy, lenses, times
 from s3lake.transform.options import OptionReader
 from s3lake.transform.record import Step, later
 
 _CONNECT = "org.apache.kafka.connect.transforms."
 _LENSES = "io.lenses.connect.smt.header."
+_DEBEZIUM = "io.debezium.transforms."
 
 Factory = Callable[..., Step]
 _OF_A_SIDE: dict[str, Factory] = {
@@ -49,11 +50,17 @@ _OF_LENSES: dict[str, Factory] = {
     "RenameHeader": lenses.rename_header,
     "TimestampConverter": lenses.convert_timestamp,
 }
+_OF_DEBEZIUM: dict[str, Factory] = {
+    "ExtractNewRecordState": debezium.extract_new_record_state,
+    "HeaderToValue": debezium.header_to_value,
+    "UnwrapFromEnvelope": debezium.extract_new_record_state,
+}
 TRANSFORMS: dict[str, Factory] = {
     **{f"{_CONNECT}{name}$Key": partial(make, side="key") for name, make in _OF_A_SIDE.items()},
     **{f"{_CONNECT}{name}$Value": partial(make, side="value") for name, make in _OF_A_SIDE.items()},
     **{f"{_CONNECT}{name}": make for name, make in _OF_A_RECORD.items()},
     **{f"{_LENSES}{name}": make for name, make in _OF_LENSES.items()},
+    **{f"{_DEBEZIUM}{name}": make for name, make in _OF_DEBEZIUM.items()},
     "iggy.add_fields": iggy.add_fields,
     "iggy.delete_fields": iggy.delete_fields,
     "iggy.filter_fields": iggy.filter_fields,

@@ -65,6 +65,16 @@ class TestCheck:
             (outcome.out + outcome.err).split()
         )
 
+    def test_nulls_that_a_transform_makes_and_the_sink_leaves_out_are_a_notice(self, run: Run, offline: Path) -> None:
+        unwrap = "{type: ExtractNewRecordState, options: {delete.tombstone.handling.mode: MODE}}"
+        for mode, shown in (("tombstone", True), ("rewrite", False)):
+            written = f"bucket: lake, transforms: [{unwrap.replace('MODE', mode)}],"
+            offline.write_text(NOBODY.replace("bucket: lake,", written))
+            outcome = run("check", offline)
+            text = " ".join((outcome.out + outcome.err).split())
+            reason = "ExtractNewRecordState makes records without a value, which nulls: skip leaves out"
+            assert (reason in text) is shown
+
     def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, offline: Path) -> None:
         quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
         notice = re.search(r"notice: (.+)", run("check", quickstart).out)

@@ -312,9 +312,13 @@ def _answer(record: Record, answer: dict[str, Any]) -> Answer:
 
 
 @contextmanager
-def start_connect(*coordinates: str) -> Iterator[Connect]:
-    """Connect's classes in a JVM of their own, with these `group:artifact:version` of others beside them."""
-    parts = [f"org.apache.kafka:{part}:{VERSION}" for part in _PARTS]
+def start_connect(*coordinates: str, version: str = VERSION) -> Iterator[Connect]:
+    """Connect's classes in a JVM of their own, with these `group:artifact:version` of others beside them.
+
+    Args:
+        version: of Connect; the one that the others need.
+    """
+    parts = [f"org.apache.kafka:{part}:{version}" for part in _PARTS]
     janino = [jar for name in ("janino", "commons-compiler") for jar in jars.pyspark_jars_dir().glob(f"{name}-3*.jar")]
     with run_jvm([*jars.resolve("connect", [*parts, *coordinates]), *janino]) as java:
         compiler = java.org.codehaus.janino.SimpleCompiler()

@@ -88,6 +88,20 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"target.type": "string"}, "format is missing; target.type string needs it"),
         ({"target.type": "millis"}, "target.type: 'millis' is not allowed"),
     ],
+    "ExtractNewRecordState": [
+        (
+            {"delete.tombstone.handling.mode": "rewrit"},
+            "'rewrit' is not allowed; did you mean rewrite? use one of: drop",
+        ),
+        ({"delete.handling.mode": "keep"}, "'keep' is not allowed; use one of: drop, none, rewrite"),
+        ({"add.fields": "a.b.c"}, "add.fields: 'a.b.c' is not a field; write op, source.ts_ms or table:new_name"),
+        ({"add.headers": "op,ts_ms:op"}, "add.headers: two of them would be called '__op'; write field:new_name"),
+        ({"drop.tombstone": "true"}, "drop.tombstone is not an option; did you mean drop.tombstones?"),
+    ],
+    "HeaderToValue": [
+        ({"headers": "a,b", "fields": "a", "operation": "move"}, "fields: 1 names for 2 headers"),
+        ({"headers": "a", "fields": "a"}, "operation is missing"),
+    ],
     "InsertHeader": [({"header": "a"}, "value.literal is missing")],
     "DropHeaders": [({"headers": []}, "headers is empty")],
     "InsertWallclock": [
@@ -203,5 +217,5 @@ def test_predicates(given: dict[str, Any], why: str) -> None:
 
 @pytest.mark.parametrize("kind", [*registry.TRANSFORMS, *registry.PREDICATES])
 def test_every_type_is_documented(kind: str) -> None:
-    name = registry.shorten(kind).removesuffix("$Key").removesuffix("$Value")
+    name = registry.shorten(kind).partition("$")[0]
     assert f"`{name}`" in DOCS.read_text(encoding="utf-8")

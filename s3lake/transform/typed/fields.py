@@ -61,7 +61,7 @@ def insert_field(
         for source, name in fields.items():
             if name in members:
                 raise Refusal(f"field {name!r} is in the schema already: insert it by another name")
-            array = _list_parts(group, source, static)
+            array = list_parts(group, source, static)
             if source in required and array.null_count:
                 refused |= dict.fromkeys(pc.indices_nonzero(array.is_null()).to_pylist(), f"it has no {source}")
             version = 1 if source == "timestamp" else None  # as Connect's logical types have it
@@ -72,7 +72,7 @@ def insert_field(
     return change_struct(side, insert, group)
 
 
-def _list_parts(group: Group, source: str, static: str) -> pa.Array:
+def list_parts(group: Group, source: str, static: str) -> pa.Array:
     """Return what Kafka has of each record, or a constant."""
     match source:
         case "topic":

@@ -18,7 +18,7 @@ from msgspec import structs
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME_SPACE, Detail
-from s3lake.schema.types import Struct, Type, fields_of
+from s3lake.schema.types import PLACEHOLDER, Primitive, Struct, Type, fields_of
 from s3lake.transform.record import Header, Side
 from s3lake.transform.values import Refusal
 
@@ -103,7 +103,7 @@ class Group:
         assert isinstance(typed, Typed), "records without a schema are changed one by one"
         return typed
 
-    def with_side(self, side: Side, typed: Typed) -> Group:
+    def with_side(self, side: Side, typed: Typed | list[Any]) -> Group:
         """Return the records with other keys or values."""
         return replace(self, key=typed) if side == "key" else replace(self, value=typed)
 
@@ -172,14 +172,9 @@ def open_fields(typed: Typed) -> dict[str, Member]:
 
 def close_struct(members: Mapping[str, Member], detail: Detail, nulls: pa.BooleanArray | None, count: int) -> Member:
     """Make structs of fields; `detail` says what their schema says besides its fields."""
+    members = members or {PLACEHOLDER: Member(Primitive.STRING, Detail(), pa.nulls(count, pa.string()))}
     type = Struct({name: member.type for name, member in members.items()})
     detail = structs.replace(detail, inner=tuple(member.detail for member in members.values()))
-    if not members:
-        return Member(
-            type,
-            detail,
-            pa.array([None if nulls and nulls[row].as_py() else {} for row in range(count)], pa.struct([])),
-        )
     fields = [pa.field(name, arrow_type(member.type)) for name, member in members.items()]
     return Member(
         type, detail, pa.StructArray.from_arrays([one.array for one in members.values()], fields=fields, mask=nulls)

@@ -49,7 +49,7 @@ def set_fields(fields: Sequence[Field], group: Group) -> Changed:
             exists = find_field(_shape(members), path) is not MISSING
             if field.condition == "always" or (field.condition == "key_exists") == exists:
                 old = _find(members, path) if exists else None
-                members = _set(members, path, _make_member(field, group, old), refused)
+                members = set_member(members, path, _make_member(field, group, old), refused)
         return members
 
     return _change_structs(change, group)
@@ -62,7 +62,7 @@ def delete_fields(keys: Sequence[str], group: Group) -> Changed:
         for key in keys:
             path = resolve_key(_shape(members), key)
             if find_field(_shape(members), path) is not MISSING:
-                members = _set(members, path, None, refused)
+                members = set_member(members, path, None, refused)
         return members
 
     return _change_structs(change, group)
@@ -139,7 +139,7 @@ def _find(members: Mapping[str, Member], path: Path) -> Member:
     return _find(_open(members[first]), tuple(rest)) if rest else members[first]
 
 
-def _set(members: Mapping[str, Member], path: Path, new: Member | None, refused: Refusals) -> dict[str, Member]:
+def set_member(members: Mapping[str, Member], path: Path, new: Member | None, refused: Refusals) -> dict[str, Member]:
     """Return the fields with another one at a path, or without it. Records whose struct there is null are refused."""
     first, *rest = path
     if rest:
@@ -148,7 +148,7 @@ def _set(members: Mapping[str, Member], path: Path, new: Member | None, refused:
         if new is not None and nulls is not None:
             places = pc.indices_nonzero(nulls).to_pylist()
             refused |= dict.fromkeys(places, f"field {first!r} is null, so {'.'.join(path)!r} cannot be set")
-        inner = _set(_open(outer), tuple(rest), new, refused)
+        inner = set_member(_open(outer), tuple(rest), new, refused)
         return {**members, first: close_struct(inner, outer.detail, nulls, len(outer.array))}
     if new is None:
         return {name: member for name, member in members.items() if name != first}

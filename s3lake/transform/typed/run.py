@@ -161,9 +161,10 @@ class TypedRun:
     def _apply_link(self, link: Link, group: Group, refused: dict[int, str]) -> list[Group]:
         """Apply one step to a group, or to the records that a predicate selects. Adds to `refused`."""
         step = link.step
-        described = any(isinstance(getattr(group, side), Typed) for side in _SIDES if side in step.reads)
+        deciding = step.reads if step.decided_by is None else {step.decided_by}
+        described = any(isinstance(getattr(group, side), Typed) for side in _SIDES if side in deciding)
         if step.typed is None or not described:
-            return [self._apply_each(link, group, refused)]
+            return self._apply_each(link, group, refused)
         others: list[Group] = []
         if step.predicate is not None:
             selects, negate = step.predicate.apply, step.negate
@@ -193,13 +194,18 @@ class TypedRun:
             record.topic, record.headers = topic, list(headers)
             yield record
 
-    def _apply_each(self, link: Link, group: Group, refused: dict[int, str]) -> Group:
-        """Apply a step to each record of a group. Return the records that are left. Adds to `refused`."""
+    def _apply_each(self, link: Link, group: Group, refused: dict[int, str]) -> list[Group]:
+        """Apply a step to each record of a group. Return the records that are left. Adds to `refused`.
+
+        What it changes has no schema after it, although it may have had one.
+        """
         step = link.step
         decoded = {side: _decode_typed(group, side, step) for side in _SIDES if side in step.reads}
         kept: list[int] = []
         topics, headers = list[str](), list[list[Header]]()
         after: dict[Side, list[Any]] = {side: [] for side in _SIDES if side in step.writes}
+        described = [side for side in after if isinstance(getattr(group, side), Typed)]
+        same: list[bool] = []
         for place, record in enumerate(self._list_records(group)):
             for side, of_side in decoded.items():
                 setattr(record, side, of_side[place])
@@ -217,6 +223,7 @@ class TypedRun:
             headers.append(record.headers)
             for side, of_side in after.items():
                 of_side.append(getattr(record, side))
+            same.append(all(getattr(record, side) is decoded[side][place] for side in described))
         left = group.take(np.array(kept, np.int64))
         left = replace(
             left,
@@ -224,8 +231,15 @@ class TypedRun:
             headers=None if left.headers is None else headers,
         )
         for side, of_side in after.items():
-            left = replace(left, key=of_side) if side == "key" else replace(left, value=of_side)
-        return left
+            if side not in described:
+                left = left.with_side(side, of_side)
+        if not described or all(same):
+            return [left]
+        unchanged, changed = left.split(np.array(same, np.bool_))
+        for side in described:
+            of_side = after[side]
+            changed = changed.with_side(side, [one for one, kept_it in zip(of_side, same, strict=True) if not kept_it])
+        return [unchanged, changed]
 
     def _close(self, group: Group, opened: Mapping[Side, Mapping[int, _Opened]]) -> _Piece:
         """Return the records of a group as a batch, and their sides with a schema."""
