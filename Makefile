@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO := .venv/.demo
 RELEASE := .venv-release/.installed
 MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
@@ -21,11 +22,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: sbom audit wheel help demo test test-fast test-real test-slow test-all slice durations lint types bench trial docs reference pictures java
 .DELETE_ON_ERROR:
+# Two targets may need the one environment.
+.NOTPARALLEL:
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
+demo: $(DEMO) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
 test: $(STAMP) ## Every change: the fast tests, then each real part once; the last line says what was not run
@@ -94,23 +97,9 @@ $(MUTMUT): release/mutants.txt constraints.txt $(STAMP)
 	@touch $@
 
 # With a Python of your choice: make test PYTHON=python3.12
-$(STAMP): pyproject.toml constraints.txt hatch_build.py s3lake/source/kafka/columns.c
-	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-	  for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.10); do \
-	    "$$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null && break; \
-	    python=; \
-	  done; \
-	  if [ -z "$$python" ]; then \
-	    echo "s3lake needs Python 3.10 to 3.13: no $(or $(PYTHON),python3) here is one of them." >&2; \
-	    echo "Install one, or say where it is: make PYTHON=.../bin/python3" >&2; \
-	    exit 1; \
-	  fi; \
-	  echo "making .venv with $$("$$python" --version), which takes some seconds"; \
-	  "$$python" -m venv .venv; \
-	fi
-	@echo "installing what pyproject.toml asks for into .venv, a few minutes where nothing is cached"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt -e '.[dev]'
-	@touch $@
+$(DEMO) $(STAMP): .ci/venv pyproject.toml constraints.txt hatch_build.py s3lake/source/kafka/columns.c
+	@PYTHON="$(PYTHON)" .ci/venv $(if $(filter $(DEMO),$@),demo,dev)
+	@touch $(DEMO) $@
 
 define FIND_JAVA
 from s3lake import errors
@@ -122,5 +111,5 @@ except errors.ConfigurationError as error:
 endef
 export FIND_JAVA
 
-java: $(STAMP)
+java: $(DEMO)
 	@$(BIN)/python -c "$$FIND_JAVA"

@@ -18,7 +18,7 @@ case "$*" in
 *"-m slow"*) echo slow; exit 0;;
 esac
 """
-SOURCES = ("pyproject.toml", "constraints.txt", "hatch_build.py", "s3lake/source/kafka/columns.c")
+SOURCES = (".ci/venv", "pyproject.toml", "constraints.txt", "hatch_build.py", "s3lake/source/kafka/columns.c")
 
 
 @pytest.fixture
@@ -31,6 +31,17 @@ def clone(tmp_path: Path) -> Path:
         (tmp_path / path).chmod(0o755)
     os.utime(tmp_path / ".venv/.installed", (2**31, 2**31))
     return tmp_path
+
+
+@pytest.fixture
+def bare(clone: Path) -> Path:
+    """A Makefile whose environment is not installed; `.ci/venv` only says what it is to install."""
+    (clone / ".venv/.installed").unlink()
+    (clone / ".ci/venv").write_text('#!/bin/sh\necho "installs $1"\n')
+    for program in ("python", "s3lake"):
+        (clone / ".venv/bin" / program).write_text(PYTHON)
+        (clone / ".venv/bin" / program).chmod(0o755)
+    return clone
 
 
 def run_make(clone: Path, target: str, fast: int, real: int) -> "subprocess.CompletedProcess[str]":
@@ -69,3 +80,15 @@ def test_all_parts_run_after_a_failure_too(clone: Path) -> None:
 @pytest.mark.long
 def test_the_fast_part_runs_alone(clone: Path) -> None:
     assert run_make(clone, "test-fast", 0, 1).stdout == "fast\n"
+
+
+@pytest.mark.long
+def test_the_demo_installs_what_it_needs_and_the_tests_add_the_rest(bare: Path) -> None:
+    assert [run_make(bare, "demo", 0, 0).stdout for _ in range(2)] == ["installs demo\n", ""]
+    assert run_make(bare, "test-fast", 0, 0).stdout == "installs dev\nfast\n"
+
+
+@pytest.mark.long
+def test_the_environment_of_the_tests_serves_the_demo_too(bare: Path) -> None:
+    assert run_make(bare, "test-fast", 0, 0).stdout == "installs dev\nfast\n"
+    assert run_make(bare, "demo", 0, 0).stdout == ""
