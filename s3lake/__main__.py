@@ -1,11 +1,17 @@
 """The console script, and `python -m s3lake`."""
 
+import signal
 from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line. A Ctrl-C while it is imported ends it as any other does: with 130 and without a trace."""
+    """Run the command line. A Ctrl-C while it is imported ends it as any other does: with 130 and without a trace.
+
+    SIGTERM, by which containers and schedulers end a command, does what a Ctrl-C does: servers, Spark and temporary
+    files end with the command.
+    """
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from s3lake import cli
 
         cli.main()

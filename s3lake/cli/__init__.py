@@ -14,9 +14,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land, services, status, verify
-from s3lake.cli.output import FAILED, INPUT, fail
+from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
+from s3lake.spark import launch
 
 _report_unraisable = sys.unraisablehook
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -86,13 +87,24 @@ def _repeat_interrupt(unraisable: Any) -> None:
         _report_unraisable(unraisable)
 
 
+def _run() -> None:
+    try:
+        program()()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or getattr(error, "code", None) == INTERRUPTED:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)  # what is ended here ends within seconds
+            launch.end()
+        raise
+
+
 def main() -> NoReturn:
     """Run the console script."""
     sys.unraisablehook = _repeat_interrupt
     # Py4J logs the trace of a Ctrl-C that ends a call of Spark.
     logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("KeyboardInterrupt"))
     try:
-        program()()
+        _run()
     except (ConfigurationError, IncompleteError) as error:
         fail(error, INPUT)
     except S3LakeError as error:

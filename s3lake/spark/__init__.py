@@ -5,19 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shlex
 import shutil
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s3lake.scratch import scratch
-from s3lake.spark import class_archive, jars, shared
+from s3lake.spark import class_archive, jars, launch, shared
 from s3lake.spark.failures import translate_error
 from s3lake.spark.installation import agree, fit, ours
 
@@ -78,35 +73,6 @@ def _homeless() -> str:
     return f"-Duser.dir={home}"
 
 
-def _launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        return
-    arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
-    text = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in settings.items())
-    with ExitStack() as stack:
-        with scratch(len(text)):
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-"))) / "spark.conf"
-            path.touch(0o600)
-            path.write_text(text, "utf-8")
-        arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
-        try:
-            SparkContext._ensure_initialized()
-        finally:
-            if arguments_before is None:
-                del os.environ["PYSPARK_SUBMIT_ARGS"]
-            else:
-                os.environ["PYSPARK_SUBMIT_ARGS"] = arguments_before
-
-
-def _escape(text: str) -> str:
-    """A key or a value of a Java properties file."""
-    return "".join(f"\\u{ord(char):04x}" if char in "\\:=#! \t\r\n\f" else char for char in text)
-
-
 def session(spark: sink.Spark) -> SparkSession:
     """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
 
@@ -158,43 +124,13 @@ def start_session(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
         conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with _delay_interrupt():
+    with launch.end_when_interrupted():
         try:
-            _launch(conf)
+            launch.launch(conf)
             _forget_stopped()
             return builder.getOrCreate()
         except Exception as error:
             raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
-
-
-@contextmanager
-def _delay_interrupt() -> Iterator[None]:
-    """Let Ctrl-C take effect at the end, by the handler of before. A second one does not wait once the JVM runs.
-
-    A JVM whose start is interrupted runs on without this process. And the handler that PySpark sets calls the JVM
-    within the call that was interrupted, which fails: Ctrl-C would be an error of Spark, and landing would continue
-    with the next topic.
-    """
-    from pyspark import SparkContext
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
-    interrupts: list[int] = []
-
-    def delay(number: int, _: object) -> None:
-        interrupts.append(number)
-        if SparkContext._gateway is not None:
-            signal.signal(signal.SIGINT, handler)
-
-    signal.signal(signal.SIGINT, delay)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _forget_stopped() -> None:

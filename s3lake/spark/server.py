@@ -41,10 +41,16 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
     Raises:
         ConfigurationError: the port is taken, or there is no Java that Spark runs on.
         SparkUnavailableError: the JVM ended by itself.
+        KeyboardInterrupt: the signal arrived before it served.
     """
     ending = threading.Event()
     _handle_signals(ending)
-    session = _start(spark, host, port)
+    try:
+        session = _start(spark, host, port)
+    except SparkUnavailableError:
+        if ending.is_set():  # its JVM was ended
+            raise KeyboardInterrupt from None
+        raise
     try:
         service = _service(session)
         tell(f"sc://{host}:{service.localPort()}", parallelism(session))

@@ -111,20 +111,20 @@ class TestTexts:
         assert translate_error(mistake, "reading") is mistake
 
 
-def test_ctrl_c_takes_effect_when_a_session_has_started_and_not_by_pysparks_handler(
+def test_ctrl_c_takes_effect_when_the_start_of_a_session_is_left_and_not_by_pysparks_handler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[bool] = []
 
     def launch(_: object) -> None:
         signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)  # a JVM that is starting would run on
+        signal.raise_signal(signal.SIGINT)  # people press it twice
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as PySpark sets one of its own
         started.append(True)
         raise ValueError("no session")
 
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)
-    monkeypatch.setattr("s3lake.spark._launch", launch)
+    monkeypatch.setattr("s3lake.spark.launch.launch", launch)
     monkeypatch.setattr("s3lake.spark.jars.find_java", lambda: Path("/java/bin/java"))
     monkeypatch.setenv("JAVA_HOME", "/java")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -1,0 +1,136 @@
+"""Starts the JVM of a session, and ends it when this process is told to end: also while the JVM starts.
+
+PySpark tells nobody which process it starts until that one answers. A command that was ended before left a JVM, which
+went on starting, and then wrote its archive of classes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from s3lake.scratch import scratch
+
+_GRACE_S = 3.0
+"""For the shutdown hooks of a JVM that serves, which delete its temporary files."""
+
+_starting = threading.Lock()
+_processes: list[subprocess.Popen[bytes]] = []
+_is_ending = False
+
+
+def launch(settings: Mapping[str, str]) -> None:
+    """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
+    from pyspark import SparkContext, java_gateway
+
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    text = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in settings.items())
+    with ExitStack() as stack:
+        with scratch(len(text)):
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-"))) / "spark.conf"
+            path.touch(0o600)
+            path.write_text(text, "utf-8")
+        arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
+        java_gateway.Popen = _start  # type: ignore[assignment, attr-defined]
+        try:
+            SparkContext._ensure_initialized()
+        finally:
+            java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
+            if arguments_before is None:
+                del os.environ["PYSPARK_SUBMIT_ARGS"]
+            else:
+                os.environ["PYSPARK_SUBMIT_ARGS"] = arguments_before
+
+
+@contextmanager
+def end_when_interrupted() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a JVM that is started in here, and only then do what they did before.
+
+    The handler that PySpark sets for Ctrl-C calls the JVM within the call that was interrupted, which fails: it would
+    be an error of Spark, and landing would continue with the next topic.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    interrupts: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        interrupts.append(number)
+        _ask_to_end()
+
+    for number, handler in handlers.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if interrupts:
+            end()
+            signal.raise_signal(interrupts[0])
+
+
+def end() -> None:
+    """End the JVMs that this process has started, and wait for that."""
+    global _is_ending
+    if not _processes and not _is_ending:
+        return
+    from pyspark import SparkContext
+
+    with _starting:
+        _ask_to_end()
+        deadline = time.monotonic() + _GRACE_S
+        for process in _processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0, deadline - time.monotonic()))
+            _signal(process, signal.SIGKILL)
+            process.wait()
+        _processes.clear()
+        SparkContext._gateway = SparkContext._jvm = None  # or the next session would ask a JVM that has ended
+        _is_ending = False
+
+
+def _ask_to_end() -> None:
+    from pyspark import SparkContext
+
+    global _is_ending
+    _is_ending = True
+    for process in _processes:
+        # One that does not serve yet has nothing to delete, and may wait for long until it looks at a signal.
+        _signal(process, signal.SIGKILL if SparkContext._gateway is None else signal.SIGTERM)
+
+
+def _start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start what PySpark starts, in a group of its own: a script, which becomes the JVM, with a JVM of its own."""
+    with _starting:
+        process = subprocess.Popen(command, **options, start_new_session=True)
+        _processes.append(process)
+    if _is_ending:  # asked while it was started
+        _signal(process, signal.SIGKILL)
+    return process
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _escape(text: str) -> str:
+    """A key or a value of a Java properties file."""
+    return "".join(f"\\u{ord(char):04x}" if char in "\\:=#! \t\r\n\f" else char for char in text)
