@@ -19,7 +19,7 @@ EXIT_CODES: Mapping[int, str] = {
     DIFFERENCES: "differences were found, by the commands below",
     INPUT: "the configuration or an argument is wrong: correct it, trying again does not help",
     FAILED: "it failed while running: Kafka, the store or a stage; what was landed stays, trying again may help",
-    INTERRUPTED: "stopped by Ctrl-C; a command that serves until then ends with 0",
+    INTERRUPTED: "stopped by Ctrl-C or SIGTERM; a command that serves until then ends with 0",
     UNREAD: "the reader of the output has closed it, as `head` does",
 }
 DIFFERENT: Mapping[str, str] = {
@@ -106,11 +106,16 @@ def _close_output() -> SystemExit:
     return SystemExit(UNREAD)
 
 
-def fail(error: S3LakeError, code: int) -> NoReturn:
-    """Print an error, in place of a bar, and end with an exit code."""
+def tell(text: str) -> None:
+    """Print a line to standard error, in place of a bar."""
     if err.is_terminal:
         _draw("")
-    err.print(f"{type(error).__name__}: {error}")
+    err.print(text)
+
+
+def fail(error: S3LakeError, code: int) -> NoReturn:
+    """Print an error, in place of a bar, and end with an exit code."""
+    tell(f"{type(error).__name__}: {error}")
     raise SystemExit(code)
 
 

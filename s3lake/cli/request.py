@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import FAILED, INPUT, emit, err, print_text
+from s3lake.cli.output import FAILED, INPUT, emit, err, print_text, tell
 from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.load import DIALECT, LOCATION, NAME
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
-from s3lake.sink import Config, Sink
+from s3lake.sink import Config, Sink, Spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from s3lake.land.target import TopicSink
 
 Group = Mapping[str, Any]
@@ -154,13 +156,12 @@ class Request:
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
         from s3lake.orchestration.topics import ask_matching_topics, topics_of
         from s3lake.source.opening import open_source
-        from s3lake.spark import session
 
         config = config or self.load()
         sinks, timeout_s = self.sinks(config), 3.0 if fail_fast else 5.0
         topics = topics_of(config, ask_matching_topics(sinks, open_source(config, timeout_s).offsets))
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
-        spark = functools.partial(session, config.spark)
+        spark = functools.partial(open_spark, config.spark, quiet=self.as_json)
 
         def open_target(sink: "Sink", topic: str) -> "TopicSink":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
@@ -240,6 +241,17 @@ class Request:
             print_text(self.as_json, nothing)
         elif not self.yes:
             print_text(self.as_json, NOT_DONE)
+
+
+def open_spark(settings: Spark, *, quiet: bool = False) -> "SparkSession":
+    """Return the session of this process, and say on standard error how its start goes on, unless `quiet`."""
+    from s3lake.spark import session
+    from s3lake.spark.starting import has_session, tell_start
+
+    if quiet or has_session():
+        return session(settings)
+    with tell_start(tell):
+        return session(settings)
 
 
 NOT_DONE = "nothing is changed yet: --yes does it"

@@ -1,7 +1,7 @@
 """Commands that serve: Spark for many runs, and the demo."""
 
-import signal
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +9,10 @@ import typer
 
 from s3lake import hours, sink
 from s3lake.cli.land import describe_hour, format_hour
-from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text
-from s3lake.cli.request import Request
+from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text, tell
+from s3lake.cli.request import Request, open_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
 from s3lake.errors import ConfigurationError
-from s3lake.spark import session
 from s3lake.spark.shared import PORT
 from s3lake.text.quantities import parse_duration
 
@@ -48,10 +47,11 @@ def spark(
         address = check if "://" in check else f"sc://{check}"
         if not address.startswith("sc://"):  # Spark would start a session of its own
             raise ConfigurationError(f"--check {check}: expected the address of a server, as sc://HOST:PORT")
-        session(sink.Spark(master=address))
+        open_spark(sink.Spark(master=address), quiet=request.as_json)
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
     from s3lake.spark.server import serve
+    from s3lake.spark.starting import tell_start
 
     settings = request.load(to_land=False).spark if request.config else sink.Spark()
     master = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")
@@ -63,10 +63,14 @@ def spark(
         raise ConfigurationError(f"--idle {idle}: {error}") from None
 
     def ready(address: str, cores: int) -> None:
+        starting.close()
         emit(request.as_json, {"serves": address, "cores": cores}, "{serves} serves, {cores} cores".format_map)
 
     print_text(request.as_json, f"starting Spark, {master}")
-    serve(settings.model_copy(update={"master": master}), host, port, idle_s, ready)
+    with ExitStack() as starting:
+        if not request.as_json:
+            starting.enter_context(tell_start(tell))
+        serve(settings.model_copy(update={"master": master}), host, port, idle_s, ready)
 
 
 def demo(
@@ -80,26 +84,54 @@ def demo(
         Path | None, typer.Option(metavar="DIR", help="Keep data, configuration and state in this directory.")
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="Land into Iceberg tables too, and query them.")] = False,
+    services: Annotated[
+        bool, typer.Option("--services", help="Only Kafka, with events, and S3: land nothing, serve until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Run real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
-    from s3lake.verify import Grid, combine_reports
-
+    if services and (serve or table):
+        raise ConfigurationError("--services lands nothing: leave out --serve and --table, or --services")
     try:
-        from s3lake.demo import run, start
+        import s3lake.demo.start  # noqa: F401 - what it needs is an extra
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers and directories go as after Ctrl-C
     as_json = request.as_json
     own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
     if own is not None and any(sink.forwards or sink.table or sink.converter.registry for sink in own.sinks):
         print_text(as_json, "the demo has no servers for forwards, tables and schemas of the file: it lands plain JSON")
+    if services:
+        _serve_services(records, keep, own, as_json=as_json)
+        return
+    _run_demo(records, keep, own, serve=serve, table=table, as_json=as_json)
+
+
+def _serve_services(records: int, keep: Path | None, own: sink.Config | None, *, as_json: bool) -> None:
+    """Serve Kafka and S3 until Ctrl-C."""
+    from s3lake.demo import start
+
+    print_text(as_json, "starting Kafka and S3 on this machine")
+    produced = Progress("produce", records, quiet=as_json)
+    with start.start_demo(records, keep, produced, own, tell=partial(print_text, as_json)) as lake:
+        stop = start.stop_on_signal()
+        emit(as_json, lake.addresses, lambda _: "Ctrl-C ends")
+        stop.wait()
+
+
+def _run_demo(
+    records: int, keep: Path | None, own: sink.Config | None, *, serve: bool, table: bool, as_json: bool
+) -> None:
+    """Produce, land, verify, and serve until Ctrl-C if `serve` is set."""
+    from s3lake.demo import run, start
+    from s3lake.verify import Grid, combine_reports
+
     port = run.choose_ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     if serve:
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
+    say = partial(print_text, as_json)
     with ExitStack() as stack:
         produced = Progress("produce", records, quiet=as_json)
-        lake = stack.enter_context(start.start_demo(records, keep, produced, own, warm=serve, tables=table))
+        lake = stack.enter_context(start.start_demo(records, keep, produced, own, warm=serve, tables=table, tell=say))
         total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}
@@ -122,7 +154,7 @@ def demo(
         behind = [target for target in targets if table and not _query_table(target, lake.hours, as_json=as_json)]
         if serve:
             with run.serve_ui(lake, port) as (process, url):
-                stop = run.stop_on_signal()
+                stop = start.stop_on_signal()
                 addresses = run.list_addresses(lake, targets, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _ATTEMPTS = 5
-_START_TIMEOUT_S = 90.0
+_START_TIMEOUT_S = 180.0
+BUSY = "This machine may be too busy or too short of memory: end other programs, and try again."
 _TAKEN = re.compile("(?:address|port) (?:is )?already in use", re.IGNORECASE)
 
 
@@ -64,6 +65,11 @@ class GuardedProcess(Stoppable):
         """Return the end of the command's output so far."""
         size = os.fstat(self._log_fd).st_size
         return os.pread(self._log_fd, last_bytes, max(0, size - last_bytes)).decode(errors="replace").strip()
+
+    def end_of_log(self) -> str:
+        """Return the end of the command's output as the end of an error's message."""
+        log = self.log()
+        return f"The end of its log:\n{log}" if log else "Its log is empty."
 
     def stop(self) -> None:
         assert self._guard.stdin is not None
@@ -198,11 +204,13 @@ def start_server(
         except BaseException:
             process.stop()
             raise
-        outcome = "did not answer in time" if process.running else f"ended with exit code {process.returncode}"
-        log, is_taken = process.log(), _TAKEN.search(process.log(last_bytes=1_000_000))
+        outcome = f"ended with exit code {process.returncode}."
+        if process.running:
+            outcome = f"did not answer within {_START_TIMEOUT_S:.0f} s. {BUSY}"
+        log, is_taken = process.end_of_log(), _TAKEN.search(process.log(last_bytes=1_000_000))
         process.stop()
         if not is_taken:
-            raise error(f"{name} on 127.0.0.1:{numbers[0]} {outcome}. The end of its log:\n{log}")
+            raise error(f"{name} on 127.0.0.1:{numbers[0]} {outcome} {log}")
     raise error(
         f"{name} found its ports on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
     )

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -102,11 +101,8 @@ def list_addresses(demo: Demo, targets: Sequence["TopicSink"], url: str) -> dict
     s3 = demo.s3
     addresses = {
         "ui": f"{url} (up in about half a minute)",
-        "kafka": demo.kafka.bootstrap_servers,
-        "s3": " ".join([s3.endpoint_url, *sorted({sink.bucket for sink in demo.config.sinks})]),
-        "s3 credentials": f"{s3.access_key_id} {s3.secret_access_key}",
         "spark": demo.config.spark.master,
-        "config": str(demo.config_path),
+        **demo.addresses,
     }
     for target, hour in product(targets, demo.hours):
         for file in files_of(target.report(hour).manifests, "data"):
@@ -132,14 +128,6 @@ def query_table(target: "TopicSink", hours: Sequence[str]) -> dict[str, Any] | N
             connection.register("records", table.scan().to_arrow_batch_reader())
             [[rows]] = connection.execute(_QUERY).fetchall()
     return {"table": target.table.name, "query": _QUERY, "rows": rows, "landed": landed}
-
-
-def stop_on_signal() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set from now on."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
 
 
 def keep_producing(demo: Demo, process: GuardedProcess, stop: threading.Event) -> None:

@@ -1,10 +1,12 @@
 """The servers, the configuration and the events of a demo."""
 
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,17 +17,18 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.process import GuardedProcess, Service, free_port, free_ports, spawn
+from s3lake.demo.process import BUSY, GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.layout.pieces import Field, Time
 from s3lake.sink import Config, Credentials, Sink, Table
 from s3lake.sink.converter import Converter
+from s3lake.spark.starting import tell_start
 
 BUCKET = "lake"
 SINK = "events"
 TOPICS = ("orders", "clicks")
-_SPARK_START_S = 60.0
+_SPARK_START_S = 180.0
 _SPARK_END_S = 20.0  # it first stops Python workers and deletes temporary files
 
 _CONFIG = """\
@@ -86,9 +89,11 @@ class EmbeddedSpark(Service):
         """Wait until it serves. Raise SparkUnavailableError if it does not start; the message ends with its log."""
         deadline = time.monotonic() + _SPARK_START_S
         while free_port(self._port):
-            if not self._process.running or time.monotonic() > deadline:
+            if not self._process.running:
+                raise SparkUnavailableError(f"{self.address} has ended. {self._process.end_of_log()}")
+            if time.monotonic() > deadline:
                 raise SparkUnavailableError(
-                    f"{self.address} does not serve. The end of its log:\n{self._process.log()}"
+                    f"{self.address} did not serve within {_SPARK_START_S:.0f} s. {BUSY} {self._process.end_of_log()}"
                 )
             time.sleep(0.05)
 
@@ -132,6 +137,13 @@ class Demo:
         """The records of both topics."""
         return events.Produced.total(self.produced)
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The addresses of the servers, and the file of the configuration."""
+        spark = {} if self.spark is None else {"spark": self.spark.address}
+        buckets = sorted({sink.bucket for sink in self.config.sinks})
+        return {**_list_servers(self.kafka, self.s3, buckets), **spark, "config": str(self.config_path)}
+
 
 @contextmanager
 def start_demo(
@@ -142,6 +154,7 @@ def start_demo(
     *,
     warm: bool = False,
     tables: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Demo]:
     """Start Kafka and S3 and produce `records` events; the servers end with the block, or with this process.
 
@@ -152,6 +165,7 @@ def start_demo(
         own: a configuration whose sinks are used instead of the demo's, on the demo's Kafka and S3.
         warm: start a Spark Connect server too, and land through it, unless `own` names one.
         tables: give each sink that can have one an Iceberg table.
+        tell: called with what starts, and with each address as soon as there is one.
     """
     with ExitStack() as stack:
         if keep is None:
@@ -159,8 +173,10 @@ def start_demo(
         else:
             home = keep.resolve()
             home.mkdir(parents=True, exist_ok=True)
-        kafka = stack.enter_context(EmbeddedKafka.start(home / "kafka" if keep else None))
-        s3 = stack.enter_context(EmbeddedS3.start())
+        with tell_start(tell, "Kafka"):
+            kafka = stack.enter_context(EmbeddedKafka.start(home / "kafka" if keep else None))
+        with tell_start(tell, "S3"):
+            s3 = stack.enter_context(EmbeddedS3.start())
         now = datetime.now(timezone.utc)
         start = hours.shift(hours.key(now), -events.CLOSED_HOURS)
         config_path = home / "s3lake.yaml"
@@ -175,13 +191,18 @@ def start_demo(
         spark = None
         if warm and not config.spark.master.startswith("sc://"):
             spark = stack.enter_context(EmbeddedSpark.start(config_path, config.spark.master, home / "spark.log"))
-        for bucket in sorted({sink.bucket for sink in config.sinks}):
+        buckets = sorted({sink.bucket for sink in config.sinks})
+        for bucket in buckets:
             s3.create_bucket(bucket)
+        for name, address in {**_list_servers(kafka, s3, buckets), "config": config_path}.items():
+            tell(f"{name}: {address}")
         produced = events.produce_demo(
             kafka.bootstrap_servers, records, now, topics=topics, fields=fields, progress=progress
         )
         if spark is not None:
-            spark.ready()
+            with tell_start(tell):
+                spark.ready()
+            tell(f"spark: {spark.address}")
             config = config.model_copy(update={"spark": config.spark.model_copy(update={"master": spark.address})})
             config_path.write_text(_to_yaml(config))
         (home / "dagster.yaml").write_text(_INSTANCE)
@@ -191,6 +212,22 @@ def start_demo(
         yield Demo(kafka, s3, home, config_path, config, span, topics, fields, produced, spark)
         if keep is not None:
             _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
+
+
+def _list_servers(kafka: EmbeddedKafka, s3: EmbeddedS3, buckets: Sequence[str]) -> dict[str, str]:
+    return {
+        "kafka": kafka.bootstrap_servers,
+        "s3": " ".join([s3.endpoint_url, *buckets]),
+        "s3 credentials": f"{s3.access_key_id} {s3.secret_access_key}",
+    }
+
+
+def stop_on_signal() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set from now on."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 def find_named_fields(sinks: Iterable[Sink]) -> events.Fields:

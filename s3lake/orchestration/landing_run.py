@@ -64,14 +64,13 @@ def log_start(
 
     def open_and_log() -> "SparkSession":
         from s3lake.spark.installation import fit
+        from s3lake.spark.starting import tell_start
 
         nonlocal is_ready
         if is_ready:
             return open_session()
-        log.info("Spark session: starting")
-        began = time.monotonic()
-        session = fit(open_session(), sql=sql)
-        log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
+        with tell_start(log.info):
+            session = fit(open_session(), sql=sql)
         is_ready = True
         return session
 

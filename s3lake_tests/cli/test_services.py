@@ -1,6 +1,7 @@
 """`s3lake demo`: what it prints, on a terminal and elsewhere, and that it leaves no process."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -14,7 +15,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from s3lake.cli import program
+from s3lake.errors import ConfigurationError
 from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, marked
@@ -57,6 +61,30 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert sum(int(found[3]) for found in sums if found) == int(figures[3])
     _, alive = psutil.wait_procs(marked(mark), timeout=PATIENCE_S)
     assert alive == []
+
+
+@pytest.mark.usefixtures("jvm")
+def test_demo_serves_kafka_and_s3_alone_until_it_is_told_to_end(tmp_path: Path) -> None:
+    mark = str(uuid.uuid4())
+    command = [Path(sys.executable).parent / "s3lake", "demo", "--services", "--records", "500", "--json"]
+    environment = {**os.environ, MARK: mark, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as demo:
+        assert demo.stdout is not None
+        addresses = json.loads(demo.stdout.readline())
+        assert list(addresses) == ["kafka", "s3", "s3 credentials", "config"]
+        topics = AdminClient({"bootstrap.servers": addresses["kafka"]}).list_topics(timeout=30).topics
+        assert {"orders", "clicks"} <= topics.keys()
+        assert not [one for one in marked(mark) if "SparkSubmit" in " ".join(one.cmdline())]
+        demo.terminate()
+        _, errors = demo.communicate(timeout=60)
+    assert (demo.returncode, errors) == (0, "")
+    assert (marked(mark), [*tmp_path.iterdir()]) == ([], [])
+
+
+@pytest.mark.parametrize("option", ["--serve", "--table"])
+def test_demo_of_services_alone_lands_nothing(option: str) -> None:
+    with pytest.raises(ConfigurationError, match="--services lands nothing: leave out --serve and --table"):
+        program()(["demo", "--services", option], standalone_mode=False)
 
 
 @pytest.mark.long
