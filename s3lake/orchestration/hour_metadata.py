@@ -25,6 +25,7 @@ from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Wait
 from s3lake.schema.types import from_document
 from s3lake.text.masking import format_content
+from s3lake.text.quantities import format_wait
 
 if TYPE_CHECKING:
     from s3lake.commit.documents import Manifest
@@ -97,12 +98,22 @@ def counts(sums: "Sums") -> dict[str, int]:
     }
 
 
-def freshness(waits: Iterable[Wait]) -> dict[str, float]:
-    """Return the seconds from record timestamp to commit: of half of the records, of 95 in 100, and of all."""
+def freshness(waits: Iterable[Wait]) -> dict[str, float | str]:
+    """Return the seconds from record timestamp to commit: of half of the records, of 95 in 100, and of all.
+
+    Dagster plots the numbers. People read the text: a backfill's records have waited for hours or days.
+    """
     waits = list(waits)
     shares = {"freshness_median_s": 0.5, "freshness_p95_s": 0.95, "freshness_max_s": 1.0}
     quantiles = {name: quantile_s(waits, share) for name, share in shares.items()}
-    return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
+    seconds = {name: round(quantile, 1) for name, quantile in quantiles.items() if quantile is not None}
+    if not seconds:
+        return {}
+    median, p95, longest = map(format_wait, seconds.values())
+    return {
+        "freshness": f"half of the records within {median}, 95 of 100 within {p95}, all within {longest}",
+        **seconds,
+    }
 
 
 def offset_tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: "Lag | None" = None) -> dict[str, Any]:
@@ -110,14 +121,14 @@ def offset_tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: "Lag | N
     notices = find_notices(tile)
     return {
         **({"notices": dg.MetadataValue.text("\n".join(notices))} if notices else {}),
-        "records": _records(tile, sums),
+        **_records(tile, sums),
         "offsets": _offsets(index.topic, tile, lag.ends if lag else {}),
         "index": dg.MetadataValue.path(f"s3://{index.store.bucket}/{index.tile_key(tile.hour)}"),
     }
 
 
-def _records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
-    """Return how the landed offsets add up: the lines after the first."""
+def _records(tile: "Tile", sums: "Sums") -> dict[str, Any]:
+    """Return how the landed offsets add up: the lines after the first. Nothing if each offset is a row."""
     outcomes = {
         "landed offsets": sum(span.committed - span.start for span in tile.partitions.values()),
         "rows": sums.landed,
@@ -128,7 +139,10 @@ def _records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
         "expired before they were read": sum(end - start for _, start, end in tile.expired),
         "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
     }
-    return build_table([("what",), ("count", "int")], (outcome for outcome in outcomes.items() if outcome[1]))
+    lines = [outcome for outcome in outcomes.items() if outcome[1]]
+    if all(name in ("landed offsets", "rows") for name, _ in lines):  # the number of rows is a count of its own
+        return {}
+    return {"records": build_table([("what",), ("count", "int")], lines)}
 
 
 def _offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetadataValue:

@@ -53,7 +53,7 @@ def parse_share(value: Any) -> Any:
 def format_size(value: int) -> str:
     """Format bytes in the largest unit that is exact."""
     for unit in ("GB", "MB", "MiB", "kB"):
-        if value % _SIZES[unit] == 0:
+        if value and value % _SIZES[unit] == 0:
             return f"{value // _SIZES[unit]}{unit}"
     return f"{value}B"
 
@@ -66,6 +66,19 @@ def format_duration(value: float) -> str:
     milliseconds = round(value * 1000)
     exact = milliseconds * _SECONDS["ms"] == value
     return f"{milliseconds}ms" if exact else f"{Decimal(repr(value)):f}s"
+
+
+def format_wait(seconds: float) -> str:
+    """Format seconds for people, in the two largest units that say something: `3.5 s`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds < 60:
+        return f"{round(seconds, 1):g} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    small, large, units = (minutes % 60, minutes // 60, ("h", "min"))
+    if large >= 24:
+        small, large, units = large % 24, large // 24, ("d", "h")
+    return f"{large} {units[0]} {small} {units[1]}" if small else f"{large} {units[0]}"
 
 
 def format_double(value: float) -> str:

@@ -86,7 +86,19 @@ class TestHour:
     def test_has_the_seconds_from_record_timestamp_to_commit(self) -> None:
         metadata = self.metadata(waits=(Wait(100, 0, 10_000),))
         shown = {name: metadata[name] for name in metadata if name.startswith("freshness")}
-        assert shown == {"freshness_median_s": 5.0, "freshness_p95_s": 9.5, "freshness_max_s": 10.0}
+        assert shown == {
+            "freshness": "half of the records within 5 s, 95 of 100 within 9.5 s, all within 10 s",
+            "freshness_median_s": 5.0,
+            "freshness_p95_s": 9.5,
+            "freshness_max_s": 10.0,
+        }
+
+    def test_has_the_freshness_of_a_backfill_in_units_that_people_read(self) -> None:
+        metadata = self.metadata(waits=(Wait(100, 7_500_000, 273_600_000),))
+        assert metadata["freshness"].endswith("all within 3 d 4 h")
+
+    def test_has_the_number_of_rows_once_if_each_offset_is_a_row(self) -> None:
+        assert "records" not in self.metadata(read=100, landed=100)
 
     def test_has_records_that_add_up_to_its_offsets(self) -> None:
         lines = [tuple(row.values()) for row in rows(self.metadata(read=90, landed=80, dead=7, skipped=3)["records"])]

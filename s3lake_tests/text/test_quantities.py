@@ -1,0 +1,31 @@
+"""Quantities as people write and read them."""
+
+import pytest
+
+from s3lake.text.quantities import format_size, format_wait
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0B"), (1, "1B"), (1_000, "1kB"), (2**20, "1MiB"), (5_000_000, "5MB"), (3_000_000_000, "3GB")],
+)
+def test_a_size_is_in_the_largest_unit_that_is_exact(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (3.54, "3.5 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3_540, "59 min"),
+        (3_599, "1 h"),
+        (7_500, "2 h 5 min"),
+        (86_400, "1 d"),
+        (273_600, "3 d 4 h"),
+    ],
+)
+def test_a_wait_is_in_units_that_people_read(seconds: float, text: str) -> None:
+    assert format_wait(seconds) == text
