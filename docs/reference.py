@@ -4,12 +4,16 @@ import inspect
 import json
 import re
 import runpy
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+
+# In a worktree the installed package is another one's code: this page is about the code beside it.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import s3lake
 from s3lake.cli import program
@@ -204,4 +208,7 @@ PAGES = {"settings.md": settings, "commands.md": commands, "api.md": api, "keys.
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
     for page, written in PAGES.items():
-        (HERE / page).write_text(written(), encoding="utf-8")
+        path, text = HERE / page, written()
+        is_new = not path.exists() or path.read_text("utf-8") != text
+        path.write_text(text, encoding="utf-8")
+        print(f"{path}: {'written' if is_new else 'as it was'}")
