@@ -56,8 +56,8 @@ class Errors(ConfigModel):
         retry_timeout: for how long an unanswered request to the Schema Registry is repeated before its micro-batch
             fails; null without end.
         retry_delay: seconds between two of them, at most.
-        log: a line for each refused record in the log of the worker that read it: its stage and `reason`, its `place`
-            too, or `none`.
+        log: a line for each refused record in the log of the worker that read it: its offset, stage and `reason`, the
+            rest of its `place` too, which is its timestamp, or `none`.
         threshold: above it the check `dead_letters` of an hour fails.
         samples: what Dagster gets of some dead letters: their `places`, or some of their `contents` too, without the
             values of fields with a secret's name.

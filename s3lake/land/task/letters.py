@@ -74,9 +74,9 @@ class Letters:
 
 
 def log(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals, *, place: bool) -> None:
-    """Say why rows are refused; with `place`, also which they are."""
+    """Say which rows are refused, and why; with `place`, also when they were written."""
     offsets, stamps = rows.column("offset"), milliseconds(rows)
     for row, reason in refusals.items():
-        record = f", partition {partition}, offset {offsets[row]}, timestamp {stamps[row]}" if place else ""
-        where = f"{keys.topic}{record}, stage {stage}"
+        timestamp = f", timestamp {stamps[row]}" if place else ""
+        where = f"{keys.topic}, partition {partition}, offset {offsets[row]}{timestamp}, stage {stage}"
         _logger.error("sink %s: record refused in topic %s: %s", keys.sink, where, printable(reason))

@@ -54,7 +54,7 @@ class Work:
         needs: Kafka columns that transforms or SQL ask for.
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
-        log: what is logged of a refused record: `none`, its stage and `reason`, or its `place` too.
+        log: what is logged of a refused record: `none`, its offset, stage and `reason`, or the rest of its `place` too.
         witness: of each refused record; only in the driver's process.
     """
 

@@ -241,7 +241,10 @@ def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> N
     ("log", "lines"),
     [
         ("none", []),
-        ("reason", ["sink s: record refused in topic t, stage convert: Input data was truncated"]),
+        (
+            "reason",
+            ["sink s: record refused in topic t, partition 0, offset 0, stage convert: Input data was truncated"],
+        ),
         (
             "place",
             [
