@@ -98,7 +98,9 @@ def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
     for path, value in effective.items():
         place = origins.get(path)
         if everything or place is not None or path in changed:
-            source = "default" if place is None else f"{place} {place.key}".rstrip()
+            default = "default of the connector" if path in changed and loaded.connectors else "default"
+            source = default if place is None else f"{place} {place.key}".rstrip()
+            source = f"placeholder: {source} is not set" if place in loaded.placeholders else source
             rows.append((".".join(map(str, path)), format_cell(value) or "none", source))
     print_table(("setting", "value", "read from"), rows, "settings")
 

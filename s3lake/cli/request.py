@@ -121,9 +121,11 @@ class Request:
         return configuration.load_configuration(self.config, self.dialect, environment, to_land=to_land)
 
     def load(self, *, to_land: bool = True) -> Config:
-        """Read the configuration and print its notices."""
+        """Read the configuration, and say how many notices there are: `check` prints them, once and in full."""
         loaded = self.read(to_land=to_land)
-        print_notices(loaded)
+        if loaded.notices:
+            what, it = ("a notice", "it") if len(loaded.notices) == 1 else (f"{len(loaded.notices)} notices", "them")
+            err.print(f"the configuration has {what}: `s3lake check` prints {it}")
         return loaded.config
 
     def sinks(self, config: Config) -> list[Sink]:

@@ -54,6 +54,7 @@ class LoadedConfig:
         settings: native path -> the setting that its value was read from; defaults have none.
         connectors: sink name -> connector, if the dialect is one of Kafka Connect's.
         without_effect: known settings that have no effect here, each with the reason.
+        placeholders: places of variables that are not set, and stand for what landing needs.
     """
 
     config: Config
@@ -61,6 +62,7 @@ class LoadedConfig:
     settings: Mapping[Path, Setting] = field(default_factory=dict, repr=False)
     connectors: Mapping[str, Connector] = field(default_factory=dict)
     without_effect: tuple[Notice, ...] = ()
+    placeholders: frozenset[Place] = frozenset()
 
     @property
     def origins(self) -> dict[Path, Place]:

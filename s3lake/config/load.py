@@ -111,7 +111,8 @@ def _load_with_placeholders(location: str, dialect: str | None, variables: Mappi
         )
         for name in used
     )
-    return replace(configuration, notices=(*configuration.notices, *notices))
+    placeholders = frozenset(map(variable, used))
+    return replace(configuration, notices=(*configuration.notices, *notices), placeholders=placeholders)
 
 
 def _load(

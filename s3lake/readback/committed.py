@@ -156,7 +156,7 @@ def read_complete_tiles(
     raise IncompleteError(
         f"topic {index.topic} in sink {sink.name}: {len(missing)} of {len(tiles)} hours are not complete, so that what "
         f"would be read is not all that Kafka had: {'; '.join(reports)}. Materialise these hours first; to read what "
-        'there is all the same, give the input (AssetIn) metadata={"allow_incomplete": True}'
+        'there is all the same, pass allow_incomplete=True, or metadata={"allow_incomplete": True} of an AssetIn'
     )
 
 

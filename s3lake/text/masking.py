@@ -108,6 +108,8 @@ def mask_secrets(message: str, secrets: Iterable[str]) -> str:
 _SESSION = re.compile(r"session", re.IGNORECASE)
 _MEMBER = re.compile(r"""(["']?([\w.-]+)["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|[^\s,;&}\]]+)""")
 _HEX = 32
+_ENVELOPE = dict.fromkeys(("payload", "schema")).keys()
+"""Members of a value as Kafka Connect's JsonConverter writes it: the schema is last, and cut away first."""
 
 
 def format_content(content: bytes | None, most: int | None = 200, name: str = "") -> str:
@@ -132,6 +134,8 @@ def _mask_content(text: str) -> str:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         document = None
+    if isinstance(document, dict) and document.keys() == _ENVELOPE:
+        document = {name: document[name] for name in _ENVELOPE}
     if isinstance(document, dict | list):
         return msgspec.json.encode(_mask_members(document)).decode()
     return _MEMBER.sub(lambda match: match[1] + MASK if _is_hidden(match[2]) else match[0], text)

@@ -21,6 +21,8 @@ from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, Lake
 from s3lake_tests.kit.sinks import make_sink
 
+QUICKSTART = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
+
 
 class TestCheck:
     def test_shows_each_sink_in_short(self, run: Run, offline: Path) -> None:
@@ -76,15 +78,31 @@ class TestCheck:
             assert (reason in text) is shown
 
     def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, offline: Path) -> None:
-        quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
-        notice = re.search(r"notice: (.+)", run("check", quickstart).out)
+        notice = re.search(r"notice: (.+)", run("check", QUICKSTART).out)
         assert notice
-        outcome = run("check", quickstart, "--strict")
+        outcome = run("check", QUICKSTART, "--strict")
         assert outcome.code == 2
         assert notice[1] in outcome.err
         assert run("check", offline, "--strict").code == 0
         offline.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
         assert run("check", offline, "--strict").code == 2
+
+    def test_names_a_placeholder_and_a_default_of_the_connector_as_what_they_are(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("S3LAKE_START", raising=False)
+        shown = run("check", QUICKSTART).out
+        assert re.search(r"sinks\.0\.start +\S+ +placeholder: environment variable S3LAKE_START is not set", shown)
+        assert re.search(r"sinks\.0\.flush\.interval +1h +default of the connector", shown)
+        assert not re.search(r" default$", shown, re.MULTILINE)
+
+    def test_prints_notices_that_other_commands_only_count(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("S3LAKE_START", "2026-11-20T00")
+        monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+        notices = run("check", QUICKSTART).out.count("notice: ")
+        outcome = run("iam", QUICKSTART)
+        assert f"the configuration has {notices} notices: `s3lake check` prints them" in " ".join(outcome.err.split())
+        assert QUICKSTART.name not in outcome.err
 
     def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, offline: Path) -> None:
         forward = "{to: postgres, options: {conninfo: 'host=db password=hunter2-pg', table: 'a;b'}}"

@@ -45,7 +45,7 @@ def test_hours_without_a_tile_are_named_as_ranges() -> None:
     assert refusal(index_of(landed(TEN)), [*hours.span(NINE, NOON)]) == (
         "topic orders in sink events: 3 of 4 hours are not complete, so that what would be read is not all that Kafka "
         f"had: {NINE} never landed; {ELEVEN} to {NOON} never landed. Materialise these hours first; to read what there "
-        'is all the same, give the input (AssetIn) metadata={"allow_incomplete": True}'
+        'is all the same, pass allow_incomplete=True, or metadata={"allow_incomplete": True} of an AssetIn'
     )
 
 

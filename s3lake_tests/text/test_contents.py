@@ -12,6 +12,8 @@ from s3lake.text.masking import format_content
         (b"", ""),
         (b"plain text", "plain text"),
         (b'{"a": 1}', '{"a":1}'),
+        (b'{"schema":{"type":"int32"},"payload":{"a":1}}', '{"payload":{"a":1},"schema":{"type":"int32"}}'),
+        (b'{"schema":"%b","payload":1}' % (b"s" * 300), '{"payload":1,"schema":"' + "s" * 177 + " …"),
         (b"\xff\x00", "2 bytes, not UTF-8: ff 00"),
         (b"\xff" * 40, f"40 bytes, not UTF-8: {'ff ' * 31}ff …"),
         (b"two\nlines\x1b[31m", "two\\nlines\\x1b[31m"),
