@@ -15,7 +15,7 @@ from s3lake.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 
-_NANOS, _STAMP = pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")
+_STAMP = pa.timestamp("us", "UTC")
 _PRIMITIVES = {
     Primitive.BOOL: pa.bool_(),
     Primitive.INT32: pa.int32(),
@@ -204,7 +204,9 @@ def _can_widen(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if of.is_floating(wide):
         return bool(of.is_integer(narrow) or of.is_floating(narrow)) and wide.bit_width >= min(narrow.bit_width, 64)
     if of.is_integer(wide):
-        return narrow == _NANOS or (bool(of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width)
+        # An Avro file says of a number's column what its producer says: that it is microseconds, or nanoseconds.
+        is_fine = (of.is_timestamp(narrow) or of.is_time64(narrow)) and narrow.unit in ("us", "ns")
+        return bool(is_fine or of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width
     if of.is_string(wide):
         return bool(of.is_time(narrow))
     return bool((of.is_timestamp(narrow) and of.is_timestamp(wide)) or (of.is_decimal(narrow) and of.is_decimal(wide)))
