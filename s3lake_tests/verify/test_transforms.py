@@ -103,7 +103,7 @@ TYPED_CHAINS: dict[str, list[dict[str, Any]]] = {
         },
         {"type": "ReplaceField$Value", "options": {"exclude": "blob"}},
     ],
-    "of Iggy": [{"type": "iggy.delete_fields", "options": {"fields": ["by", "days"]}}],
+    "of Iggy": [{"type": "iggy.delete_fields", "options": {"fields": ["by", "to.zip"]}}],
     "looked at": [
         {
             "type": "io.lenses.connect.smt.header.TimestampConverter",

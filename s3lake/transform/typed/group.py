@@ -159,6 +159,8 @@ def require_struct(typed: Typed, side: str) -> None:
 
 def open_struct(type: Type, detail: Detail | None, array: pa.StructArray) -> dict[str, Member]:
     """Return the fields of structs by name; where a struct is null, so are its fields."""
+    if list(fields_of(type)) == [PLACEHOLDER]:
+        return {}  # it holds the place of fields, until there is one
     columns = array.flatten() if array.null_count else [array.field(at) for at in range(array.type.num_fields)]
     details = detail.inner if detail is not None else [Detail()] * len(columns)
     pairs = zip(fields_of(type).items(), details, columns, strict=True)
@@ -176,9 +178,8 @@ def close_struct(members: Mapping[str, Member], detail: Detail, nulls: pa.Boolea
     type = Struct({name: member.type for name, member in members.items()})
     detail = structs.replace(detail, inner=tuple(member.detail for member in members.values()))
     fields = [pa.field(name, arrow_type(member.type)) for name, member in members.items()]
-    return Member(
-        type, detail, pa.StructArray.from_arrays([one.array for one in members.values()], fields=fields, mask=nulls)
-    )
+    arrays = [member.array for member in members.values()]
+    return Member(type, detail, pa.StructArray.from_arrays(arrays, fields=fields, mask=nulls))
 
 
 def close_fields(members: Mapping[str, Member], typed: Typed, *, required: bool = True) -> Typed:

@@ -1,5 +1,6 @@
 """Kafka Connect's transforms of fields, applied to values with a schema: what becomes of the schema."""
 
+import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -232,3 +233,26 @@ def test_others_leave_null_alone_with_its_schema(transform: str) -> None:
 def test_a_struct_is_needed_by_name() -> None:
     reason = refusal_described({"type": "int32"}, 7, smt("ReplaceField$Value", {"exclude": "a"}))
     assert reason == "transform ReplaceField$Value: the value is int32 by its schema, a struct is needed"
+
+
+def test_a_struct_that_loses_its_last_field_is_set_and_not_null() -> None:
+    schema = struct(struct(field("zip", "string"), field="to", optional=True))
+    drop = smt("iggy.delete_fields", {"fields": ["to.zip"]})
+    done = described(schema, [{"to": {"zip": "1"}}, {"to": None}], drop)
+    assert [row["to"] is None for row in done.rows] == [False, True]
+    kept = [one["to"] for one in map(json.loads, _texts(schema, [{"to": {"zip": "1"}}, {"to": None}], drop))]
+    assert kept == [{}, None]
+
+
+def test_a_field_that_is_added_to_a_struct_without_fields_takes_the_place_of_the_placeholder() -> None:
+    schema = struct(struct(field("zip", "string"), field="to"))
+    drop = smt("iggy.delete_fields", {"fields": ["to.zip"]})
+    add = smt("iggy.add_fields", {"fields": [{"key": "to.city", "value": {"static": "Rome"}}]})
+    done = described(schema, [{"to": {"zip": "1"}}], drop, add)
+    assert (done.types, done.rows) == ({"to": "struct<city: string>!"}, [{"to": {"city": "Rome"}}])
+
+
+def _texts(schema: dict[str, Any], payloads: list[Any], *transforms: Any) -> list[bytes]:
+    texts = texts_of(run_described(schema, payloads, *transforms), "value")
+    assert None not in texts
+    return [text for text in texts if text is not None]
