@@ -104,6 +104,7 @@ LINES = [
         "date",
         *(DAY, DAYS, "2026-11-20"),
         avro={"type": "int", "logicalType": "date"},
+        proto=("google.type.Date", {"year": 2026, "month": 11, "day": 20}),
         json=logical("Date", "int32", type="integer"),
         connect=of_connect("int32", "Date"),
     ),
@@ -111,6 +112,7 @@ LINES = [
         "time",
         *(datetime.time(8, 15), 29_700_000, "08:15:00.000"),
         avro={"type": "int", "logicalType": "time-millis"},
+        proto=("google.type.TimeOfDay", {"hours": 8, "minutes": 15}),
         json=logical("Time", "int32", type="integer"),
         connect=of_connect("int32", "Time"),
         read="08:15:00.000",
@@ -178,6 +180,14 @@ LINES = [
         avro=({"type": "fixed", "name": "D", "size": 4, "logicalType": "decimal", "precision": 9}, Decimal(7)),
     ),
     Line("string", "a", "a", '"a"', avro={"type": "string", "logicalType": "date"}),  # not one by Avro's rules
+    Line(
+        "struct<__dummy_field_in_empty_struct: string>",
+        *({"__dummy_field_in_empty_struct": None}, {}, None),
+        avro={"type": "record", "name": "Nothing", "fields": []},
+        proto="Nothing",
+        json={"type": "object", "properties": {}},
+        connect=of_connect("struct", fields=[]),
+    ),
     Line("int64", 2**32 - 1, 2**32 - 1, f"{2**32 - 1}", proto="uint32"),
     Line("string", '{"a": 1.0}', '{"a": 1.0}', '"{""a"": 1.0}"', proto=("google.protobuf.Struct", {"a": 1})),
     Line("string", '{"a":1.0}', {"a": 1.0}, '"{""a"":1.0}"', json={}),
@@ -198,8 +208,10 @@ PROTO = "\n".join(
     [
         'syntax = "proto3";',
         *(f'import "google/protobuf/{name}.proto";' for name in ("timestamp", "wrappers", "struct")),
+        *(f'import "google/type/{name}.proto";' for name in ("date", "timeofday")),
         *(f"message M{number} {{ {field} c = 1; }}" for number, field in enumerate(_FIELDS)),
         "message Inner { int64 x = 1; }",
+        "message Nothing { }",
         "enum Colour { NONE = 0; RED = 1; }",
     ]
 )

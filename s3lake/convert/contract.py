@@ -25,7 +25,7 @@ from s3lake.convert.projection import find_holders
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail
-from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of, write_name
+from s3lake.schema.types import PLACEHOLDER, UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of, write_name
 from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, try_unify
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Contract:
                 left: Columns = {}
                 for name, type in fields.items():
                     here = join_path(path, name)
-                    if name not in columns and self.on_new_field != "evolve":
+                    if name not in columns and name != PLACEHOLDER and self.on_new_field != "evolve":
                         departures[here] = self._refuse_new(here)
                     elif (inner := self._keep_fitting(type, columns.get(name, type), here, departures)) is not None:
                         left[name] = inner

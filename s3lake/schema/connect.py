@@ -29,6 +29,7 @@ from s3lake.schema.types import (
     Type,
     fields_of,
     item_of,
+    make_struct,
 )
 
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -267,8 +268,6 @@ def _struct(document: dict[str, Any], path: str, level: int, way: _Way) -> _Node
     fields = document.get("fields")
     if not isinstance(fields, list):
         raise SchemaError(f"{path}.fields: a list of the struct's fields is expected")
-    if way.tabular and not fields:
-        raise SchemaError(f"{path} is a struct without fields, which a table cannot hold")
     nodes: dict[str, _Node] = {}
     members: list[tuple[str, Any, Any]] = []
     for at, field in enumerate(fields):
@@ -290,8 +289,9 @@ def _struct(document: dict[str, Any], path: str, level: int, way: _Way) -> _Node
             setattr(value, attribute, mend_field(getattr(value, attribute)))
         return value
 
-    detail = Detail(required=True, name=document.get("name"), inner=tuple(node.detail for node in nodes.values()))
-    return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None, detail)
+    inner = tuple(node.detail for node in nodes.values()) or (Detail(),)
+    type = make_struct({name: node.type for name, node in nodes.items()})
+    return _Node(type, decoded, mend if mends else None, Detail(required=True, name=document.get("name"), inner=inner))
 
 
 def _member(decoded: Any, field: dict[str, Any]) -> tuple[Any, Any]:

@@ -258,7 +258,11 @@ class _Reader:
         if isinstance(more, dict) and (not properties or schema.get("connect.type") == "map"):
             values = self._read_inner(more, base, f"{path}{{}}", inside)
             return {"type": "map", "keys": {"type": "string"}, "values": values}
-        if not isinstance(properties, dict) or not properties:
+        if not isinstance(properties, dict):
+            properties = {}
+            if more is not False or "patternProperties" in schema:
+                return _ANYTHING
+        if not properties and (more is True or "patternProperties" in schema):
             return _ANYTHING
         required = schema["required"] if isinstance(schema.get("required"), list) else []
         fields = []

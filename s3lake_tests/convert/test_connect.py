@@ -204,7 +204,6 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
             "the schema's name 'an.In-ner' is not one that",
         ),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
-        ("parquet", struct(), "schema is a struct without fields"),
     ],
 )
 def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, said: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from s3lake.convert import arrays
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
+from s3lake.schema.types import PLACEHOLDER, Decimal, Primitive, Type, Unknown, fold
 from s3lake.text.masking import strip_values
 from s3lake.transform.typed.group import Refusals
 from s3lake.transform.values import (
@@ -69,7 +69,7 @@ def _make_struct_reader(fields: dict[str, _Read]) -> _Read:
     def read(array: pa.StructArray) -> list[Any]:
         columns = [each(array.field(at)) for at, each in enumerate(fields.values())]
         rows: list[Any] = [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
-        rows = rows if columns else [{} for _ in range(len(array))]
+        rows = [{} for _ in rows] if list(fields) == [PLACEHOLDER] else rows
         return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
 
     return read
