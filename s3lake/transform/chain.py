@@ -111,9 +111,13 @@ class Chain:
 
     @property
     def wrapped(self) -> dict[str, str]:
-        """The converters of keys and values that some step reads or writes and whose JSON is not what Kafka has."""
+        """The converters of keys and values that some step reads or writes and whose JSON is not what Kafka has.
+
+        A value with a schema may be null, although Kafka has bytes of it.
+        """
         sides = {"key": self.key, "value": self.value}.items()
-        return {side: name for side, name in sides if side in self.reads | self.writes and CONVERTERS[name].wrapped}
+        touched = self.reads | self.writes | ({"value"} if "tombstone" in self.reads else set())
+        return {side: name for side, name in sides if side in touched and CONVERTERS[name].wrapped}
 
     @property
     def value_converter(self) -> str:

@@ -57,8 +57,10 @@ _OLD = {
     ("none", "true"): "tombstone",
 }
 """delete.handling.mode and drop.tombstones, which the newest Debezium does not have, as its one option."""
-_ADDED = ("op", "ts_ms", "table", "lsn", "nope", "source.ts_ms", "source.db:database", "snapshot", "id", "total_order")
-_ADDED += ("transaction.id:tx", "transaction.nope", "source.op", "ts_us")
+_ADDED = (
+    *("op", "ts_ms", "ts_us", "table", "lsn", "nope", "snapshot", "id", "total_order", "source.ts_ms"),
+    *("source.db:database", "transaction.id:tx", "transaction.nope", "source.op"),
+)
 
 
 class Case(NamedTuple):
@@ -84,7 +86,7 @@ def random_case(random: Random) -> Case:
         ours |= {"delete.handling.mode": mode, "drop.tombstones": drops}
     listed = random.sample([*names, "k", "__op"], 2) if random.random() < 0.5 else None
     listed = [] if listed and random.random() < 0.1 else listed
-    key = {
+    key: dict[str, Any] = {
         "type": "struct",
         "fields": [{"field": "k", "type": "int32", "optional": random.random() < 0.5}],
         "name": "K",
@@ -111,7 +113,7 @@ def _random_value(random: Random, row: dict[str, Any]) -> bytes | None:
     if kind == "heartbeat":
         beat = {"type": "struct", "name": "io.debezium.connector.common.Heartbeat"}
         return _text(beat | {"fields": [{"field": "ts_ms", "type": "int64"}]}, {"ts_ms": 5})
-    schema = {
+    schema: dict[str, Any] = {
         "type": "struct",
         "name": random.choice(("x", "srv.db.t.Envelopes", "Envelope")) if kind == "other" else "srv.db.t.Envelope",
         "optional": kind == "null" or random.random() < 0.2,
