@@ -8,13 +8,17 @@ from functools import partial
 from typing import Any
 
 from s3lake.text.options import did_you_mean, parse_bool
-from s3lake.transform import casts, connect, debezium, iggy, lenses, times
+from s3lake.transform import casts, connect, debezium, iceberg, iggy, lenses, times, tombstones, topics
 from s3lake.transform.options import OptionReader
 from s3lake.transform.record import Step, later
 
 _CONNECT = "org.apache.kafka.connect.transforms."
 _LENSES = "io.lenses.connect.smt.header."
 _DEBEZIUM = "io.debezium.transforms."
+_CONFLUENT = "io.confluent.connect.transforms."
+_AIVEN = "io.aiven.kafka.connect.transforms."
+_ICEBERG = ("org.apache.iceberg.connect.transforms.", "io.tabular.iceberg.connect.transforms.")
+_CUSTENBORDER = "com.github.jcustenborder.kafka.connect.transform.common."
 
 Factory = Callable[..., Step]
 _OF_A_SIDE: dict[str, Factory] = {
@@ -55,12 +59,36 @@ _OF_DEBEZIUM: dict[str, Factory] = {
     "HeaderToValue": debezium.header_to_value,
     "UnwrapFromEnvelope": debezium.extract_new_record_state,
 }
+_OF_ICEBERG: dict[str, Factory] = {
+    "CopyValue": iceberg.copy_value,
+    "DebeziumTransform": iceberg.unwrap_debezium,
+    "KafkaMetadataTransform": iceberg.insert_metadata,
+}
+_OF_OTHERS: dict[str, Factory] = {
+    f"{_AIVEN}ExtractTopicFromSchemaName$Value": topics.extract_topic_from_schema_name,
+    f"{_AIVEN}MakeTombstone": tombstones.make_tombstone,
+    f"{_AIVEN}TombstoneHandler": tombstones.handle_tombstones_of_aiven,
+    f"{_CONFLUENT}ExtractTopic$Header": topics.extract_topic_of_header,
+    f"{_CONFLUENT}TombstoneHandler": tombstones.handle_tombstones_of_confluent,
+    **{
+        f"{package}{name}${side.title()}": partial(make, side=side)
+        for package, name, make in (
+            (_AIVEN, "ExtractTopic", topics.extract_topic_of_aiven),
+            (_CONFLUENT, "Drop", tombstones.drop_side),
+            (_CONFLUENT, "ExtractTopic", topics.extract_topic_of_confluent),
+            (_CUSTENBORDER, "SchemaNameToTopic", topics.name_topic_by_schema),
+        )
+        for side in ("key", "value")
+    },
+}
 TRANSFORMS: dict[str, Factory] = {
     **{f"{_CONNECT}{name}$Key": partial(make, side="key") for name, make in _OF_A_SIDE.items()},
     **{f"{_CONNECT}{name}$Value": partial(make, side="value") for name, make in _OF_A_SIDE.items()},
     **{f"{_CONNECT}{name}": make for name, make in _OF_A_RECORD.items()},
     **{f"{_LENSES}{name}": make for name, make in _OF_LENSES.items()},
     **{f"{_DEBEZIUM}{name}": make for name, make in _OF_DEBEZIUM.items()},
+    **{f"{package}{name}": make for package in _ICEBERG for name, make in _OF_ICEBERG.items()},
+    **_OF_OTHERS,
     "iggy.add_fields": iggy.add_fields,
     "iggy.delete_fields": iggy.delete_fields,
     "iggy.filter_fields": iggy.filter_fields,
@@ -133,8 +161,11 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
     if f"{name}$Key" in names:
         other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in factories else ""
         raise UnknownTypeError(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
-    if type_name in names:
-        return next(full_name for full_name in factories if shorten(full_name) == type_name)
+    same = [full_name for full_name in factories if shorten(full_name) == type_name]
+    if len({factories[full_name] for full_name in same}) > 1:
+        raise UnknownTypeError(f"{type_name!r} is in several packages, which differ: write {' or '.join(same)}")
+    if same:
+        return same[0]
     role = "predicate" if factories is PREDICATES else "transform"
     both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
     raise UnknownTypeError(
