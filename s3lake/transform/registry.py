@@ -9,6 +9,7 @@ from typing import Any
 
 from s3lake.text.options import did_you_mean, parse_bool
 from s3lake.transform import casts, connect, debezium, iceberg, iggy, lenses, times, tombstones, topics
+from s3lake.transform.foreign import find_remedy
 from s3lake.transform.options import OptionReader
 from s3lake.transform.record import Step, later
 
@@ -157,6 +158,9 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
     name = shorten(type_name)
     if name in _NO_MEANING and type_name in (name, _LENSES + name):
         raise UnknownTypeError(f"{type_name} has no meaning here: {_NO_MEANING[name]}")
+    remedy = None if f"{type_name}$Key" in factories else find_remedy(type_name)
+    if remedy and "." in type_name:
+        raise UnknownTypeError(f"{type_name} is not a transform of s3lake: {remedy}")
     names = [shorten(full_name) for full_name in factories]
     if f"{name}$Key" in names:
         other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in factories else ""
@@ -166,6 +170,8 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
         raise UnknownTypeError(f"{type_name!r} is in several packages, which differ: write {' or '.join(same)}")
     if same:
         return same[0]
+    if remedy:
+        raise UnknownTypeError(f"{type_name} is not a transform of s3lake: {remedy}")
     role = "predicate" if factories is PREDICATES else "transform"
     both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
     raise UnknownTypeError(
