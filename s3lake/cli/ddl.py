@@ -29,8 +29,9 @@ def ddl(
 ) -> None:
     """Print CREATE TABLE statements for Athena, Glue, Trino, DuckDB or Spark.
 
-    For Glue it prints what boto3 would send, and with --yes sends it. Partitions are computed if directories are days
-    and hours; otherwise repeat the command when there are more. The columns are the ones recorded so far.
+    For Glue it prints what boto3 would send, and with --yes sends it. Partitions are all directories of the bucket, also
+    an adopted connector's. They are computed if directories are days and hours; otherwise repeat the command when there
+    are more. The columns are the ones recorded so far.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -110,11 +111,12 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
     Raises:
         ConfigurationError: the engine cannot read the objects as a table.
     """
-    from s3lake.table.hive import build_table
+    from s3lake.table.hive import build_table, cover_bucket
 
     form, columns = _rows(sink, index, engine)
     keys = [file.key for file in _files(index, tuple(columns))]
-    return build_table(_build_name(index.topic), sink.bucket, keys, columns, form, header=sink.format.header)
+    table = build_table(_build_name(index.topic), sink.bucket, keys, columns, form, header=sink.format.header)
+    return cover_bucket(table, index.store.list_steps)
 
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:

@@ -4,7 +4,7 @@ For engines that read no Iceberg, and for formats that it has not. Whoever reads
 what a listing shows (docs/query.md).
 """
 
-from s3lake.table.hive.directories import HiveTable, build_table
+from s3lake.table.hive.directories import HiveTable, build_table, cover_bucket
 from s3lake.table.hive.statements import ENGINES
 
-__all__ = ["ENGINES", "HiveTable", "build_table"]
+__all__ = ["ENGINES", "HiveTable", "build_table", "cover_bucket"]

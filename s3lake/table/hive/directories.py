@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from s3lake.errors import ConfigurationError
@@ -30,6 +30,7 @@ class HiveTable:
         values: of each existing partition.
         ending: of all names of files, from the last dot on; empty if they differ, or have none.
         deep: True if files are in directories further down that are not partitions.
+        first_days: of partitions that are days, the first in the bucket; an adopted topic's began before the index.
     """
 
     name: str
@@ -42,6 +43,7 @@ class HiveTable:
     hidden: tuple[str, ...]
     ending: str
     deep: bool
+    first_days: Mapping[str, str] = field(default_factory=dict)
 
     def locate(self, values: Iterable[str]) -> str:
         """Return the location of a partition's files."""
@@ -58,7 +60,11 @@ class HiveTable:
         for position, name in enumerate(self.partitions):
             values = [one[position] for one in self.values]
             if all(map(_DAY.fullmatch, values)):
-                options = {"type": "date", "format": "yyyy-MM-dd", "range": f"{min(values)},NOW"}
+                options = {
+                    "type": "date",
+                    "format": "yyyy-MM-dd",
+                    "range": f"{min([*values, self.first_days.get(name, values[0])])},NOW",
+                }
             elif name == "hour" and all(map(_HOUR.fullmatch, values)):
                 options = {"type": "integer", "range": "0,23", "digits": "2"}
             else:
@@ -112,6 +118,41 @@ def build_table(
         deep=deep,
         hidden=hidden,
     )
+
+
+def cover_bucket(table: HiveTable, list_steps: Callable[[str], Iterable[str]]) -> HiveTable:
+    """Return the table with the directories that the bucket has, also of objects that no index lists.
+
+    Those are what a connector wrote before it was adopted. Of days and hours, which engines count, it looks for the
+    first day only; else it lists each directory.
+
+    Args:
+        list_steps: see `Store.list_steps`.
+    """
+    if not table.partitions:
+        return table
+    root = table.location.removeprefix("s3://").partition("/")[2]
+    if table.projection is None:
+        return replace(table, values=tuple(sorted({*table.values, *_walk(root, table.partitions, list_steps)})))
+    days = [at for at in range(len(table.partitions)) if _DAY.fullmatch(table.values[0][at])]
+    if not days:
+        return table
+    names = table.partitions[: days[-1] + 1]
+    present = [values for values in _walk(root, names, list_steps) if all(_DAY.fullmatch(values[at]) for at in days)]
+    first = {table.partitions[at]: min(values[at] for values in present) for at in days if present}
+    return replace(table, first_days=first)
+
+
+def _walk(prefix: str, names: Sequence[str], list_steps: Callable[[str], Iterable[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield the values of directories below a prefix that are named as partitions are, one a level."""
+    if not names:
+        yield ()
+        return
+    for step in list_steps(prefix):
+        name, equals, value = step.partition("=")
+        if equals and name == names[0]:
+            for below in _walk(f"{prefix}{step}/", names[1:], list_steps):
+                yield value, *below
 
 
 def _place_columns(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:

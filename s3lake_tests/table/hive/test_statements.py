@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError, TableConflictError
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.spark import jars
-from s3lake.table.hive import ENGINES, HiveTable, build_table, glue
+from s3lake.table.hive import ENGINES, HiveTable, build_table, cover_bucket, glue
 from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
@@ -45,6 +45,42 @@ def test_directories_are_partitions_and_no_columns_beside() -> None:
     assert (made.location, made.partitions, made.values) == ("s3://lake/raw/orders/", ("type",), (("a",), ("it's",)))
     assert list(made.columns) == ["id", "price", "deep"]
     assert made.hidden == ("type",)
+
+
+# What the bucket has beside what the index lists: years of an adopted connector, records that came late
+
+
+def steps_of(keys: Sequence[str]) -> tuple[Callable[[str], list[str]], list[str]]:
+    """A listing of these keys by steps, and the prefixes that were listed."""
+    listed: list[str] = []
+
+    def list_steps(prefix: str) -> list[str]:
+        listed.append(prefix)
+        below = [key.removeprefix(prefix) for key in keys if key.startswith(prefix)]
+        return list(dict.fromkeys(rest.split("/")[0] for rest in below if "/" in rest))
+
+    return list_steps, listed
+
+
+def test_the_range_of_days_begins_with_the_first_directory_of_the_bucket() -> None:
+    old = ["orders/date=2019-03-01/hour=00/x.parquet", "orders/other/x", "orders/date=of-nothing/hour=00/x.parquet"]
+    list_steps, listed = steps_of([*DAYS, *old])
+    projection = cover_bucket(table(DAYS), list_steps).projection
+    assert projection is not None
+    assert projection["projection.date.range"] == "2019-03-01,NOW"
+    assert listed == ["orders/"], "hours are counted, so they are not listed"
+
+
+def test_days_below_another_directory_are_found_in_each() -> None:
+    keys = ["r/hour=05/date=2026-11-20/0-0.parquet", "r/hour=06/date=2020-01-01/x.parquet"]
+    projection = cover_bucket(table(keys[:1]), steps_of(keys)[0]).projection
+    assert projection is not None
+    assert projection["projection.date.range"] == "2020-01-01,NOW"
+
+
+def test_partitions_that_nothing_counts_are_those_of_the_bucket() -> None:
+    keys = [*TYPES, "raw/orders/type=old/x.parquet", "raw/orders/kind=b/x.parquet"]
+    assert cover_bucket(table(TYPES), steps_of(keys)[0]).values == (("a",), ("it's",), ("old",))
 
 
 @pytest.mark.parametrize(
