@@ -29,9 +29,9 @@ def ddl(
 ) -> None:
     """Print CREATE TABLE statements for Athena, Glue, Trino, DuckDB or Spark.
 
-    For Glue it prints what boto3 would send, and with --yes sends it. Partitions are all directories of the bucket, also
-    an adopted connector's. They are computed if directories are days and hours; otherwise repeat the command when there
-    are more. The columns are the ones recorded so far.
+    For Glue it prints what boto3 would send, and with --yes sends it. Partitions are all directories of the bucket,
+    also an adopted connector's. They are computed if directories are days and hours; otherwise repeat the command when
+    there are more. The columns are the ones recorded so far.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
