@@ -148,27 +148,36 @@ def _to_batch(rows: Sequence[dict[str, Any]], schema: pa.Schema, key: str) -> pa
         raise UnreadableError(f"{key} has a value that is not one of its column: {error}") from None
 
 
-def _to_arrow(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
-    """Return the Arrow type of a schema; `named` are the types with a name so far."""
+def _to_arrow(schema: Any, named: dict[str, pa.DataType], space: str = "") -> pa.DataType:
+    """Return the Arrow type of a schema; `named` are the types with a name so far, `space` is their namespace here."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
-        return _to_arrow(others[0], named) if len(others) == 1 else pa.null()
+        return _to_arrow(others[0], named, space) if len(others) == 1 else pa.null()
     if isinstance(schema, str):
-        return named[schema] if schema in named else _ARROW[schema]
+        full = _qualify(schema, space)
+        return named[full] if full in named else _ARROW[schema]
+    if "name" in schema:
+        full = _qualify(schema["name"], schema.get("namespace", space))
+        space = full.rpartition(".")[0]
     match schema["type"]:
         case "record":
-            type = pa.struct([(field["name"], _to_arrow(field["type"], named)) for field in schema["fields"]])
+            type = pa.struct([(field["name"], _to_arrow(field["type"], named, space)) for field in schema["fields"]])
         case "array":
-            type = pa.list_(_to_arrow(schema["items"], named))
+            type = pa.list_(_to_arrow(schema["items"], named, space))
         case "map":
-            type = pa.map_(pa.string(), _to_arrow(schema["values"], named))
+            type = pa.map_(pa.string(), _to_arrow(schema["values"], named, space))
         case "bytes" | "fixed" if _is_decimal(schema):
             type = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
         case name:
             type = _ARROW.get(f"{name} {schema.get('logicalType')}", _ARROW[name])
     if "name" in schema:
-        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = type
+        named[full] = type
     return type
+
+
+def _qualify(name: str, space: str) -> str:
+    """Return the full name of a type: one without a namespace is in that of the type around it."""
+    return name if "." in name or not space else f"{space}.{name}"
 
 
 def _is_decimal(schema: dict[str, Any]) -> bool:

@@ -182,6 +182,21 @@ def test_an_integer_that_no_double_holds_is_an_error_and_never_another_number(nu
         rows(f"n,s\n{number},x\n".encode(), "csv", recorded={"n": "double", "s": "string"}, header=True)
 
 
+def test_a_type_with_its_records_namespace_may_be_named_again_in_full_and_in_short() -> None:
+    to = {
+        "type": "record",
+        "name": "a.b.To",
+        "fields": [{"name": "zip", "type": "string"}, {"name": "n", "type": "int"}],
+    }
+    holder = {"type": "record", "name": "a.b.Holder", "fields": [{"name": "to", "type": "To"}]}
+    fields = [{"name": name, "type": type} for name, type in (("to", to), ("full", "a.b.To"), ("in", holder))]
+    value = {"zip": "z", "n": 1}
+    row = {"to": value, "full": value, "in": {"to": value}}
+    columns = {"to": {"struct": {"zip": "string", "n": "int32"}}}
+    recorded = {**columns, "full": columns["to"], "in": {"struct": columns}}
+    assert rows(avro([row], fields), "avro", recorded=recorded) == [row]
+
+
 _STRUCT_OF_LISTS = {
     "type": "record",
     "name": "inner",
