@@ -6,6 +6,7 @@ A mistake in the data of a record is that record's error; a registry that does n
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert import arrays, avro_columns, avro_datums
+from s3lake.convert import arrays, avro_columns, avro_datums, null_defaults
 from s3lake.convert.arrays import Build, Misfit
 from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
@@ -41,6 +42,10 @@ class _Reader:
     build: Build
 
 
+_Finish = Callable[[pa.Array, Schema], pa.Array]
+"""Makes columns of a schema what they are in files."""
+
+
 def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     """Return Avro as columns, and as JSON if that is request, by the schema of each value.
 
@@ -61,17 +66,18 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
-        if skipped == 0 or not request.spliced:
+        if skipped == 0 or not request.spliced or request.null_to_default:
             reader = replace(reader, schema=replace(reader.schema, file=None))
+        finish = _fill_nulls if request.null_to_default else _keep
         array, is_sound = avro_columns.decode(reader.decode, raw, rows, skipped)
-        gathering.add(reader.schema, rows[is_sound], array)
+        gathering.add(reader.schema, rows[is_sound], finish(array, reader.schema))
         if not is_sound.all():
-            refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped)
+            refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped, finish)
     return Column.from_columns("avro", raw, gathering, texts=request.texts), refused
 
 
 def _read_one_by_one(
-    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int
+    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int, finish: _Finish
 ) -> Refusals:
     """Read rows of one schema strictly. Return the refused ones; the others are added to `gathering`.
 
@@ -92,8 +98,17 @@ def _read_one_by_one(
             kept.append(row)
             values.append(datum)
     # All at once: a build of a wide union costs as much for one record as for many.
-    gathering.add(replace(reader.schema, file=None), np.array(kept, np.int64), reader.build(values))
+    array = finish(reader.build(values), reader.schema)
+    gathering.add(replace(reader.schema, file=None), np.array(kept, np.int64), array)
     return refused
+
+
+def _keep(array: pa.Array, _: Schema) -> pa.Array:
+    return array
+
+
+def _fill_nulls(array: pa.Array, schema: Schema) -> pa.Array:
+    return array if schema.detail is None else null_defaults.fill_nulls(array, schema.type, schema.detail)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -59,6 +59,7 @@ class Converter:
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
         versioned: whether each value says which version of a schema it was written with.
+        has_defaults: whether schemas of values have defaults, which a null may become.
         framed: whether values are in Kafka neither texts nor taken as they are: with the id of their schema before
             them, or numbers. What looks at them before conversion does has to make them JSON.
     """
@@ -72,6 +73,7 @@ class Converter:
     asks_registry: bool = False
     versioned: bool = False
     framed: bool = False
+    has_defaults: bool = False
 
 
 def _call_later(module: str, function: str, *first: Any) -> Callable[..., Any]:
@@ -90,6 +92,7 @@ def _define_framed(name: str, module: str, function: str = "read", *, asks_regis
         asks_registry=asks_registry,
         versioned=True,
         framed=True,
+        has_defaults=name != "protobuf",
     )
 
 
@@ -98,7 +101,13 @@ CONVERTERS: dict[str, Converter] = {
     for converter in (
         Converter("json", "json", _call_later("plain", "read_json")),
         Converter(
-            "connect_json", "json", _call_later("connect_json", "read"), wrapped=True, enveloped=True, versioned=True
+            "connect_json",
+            "json",
+            _call_later("connect_json", "read"),
+            wrapped=True,
+            enveloped=True,
+            versioned=True,
+            has_defaults=True,
         ),
         Converter("string", "text", _call_later("plain", "read_string")),
         Converter("bytes", "bytes", _call_later("plain", "read_bytes")),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from s3lake.convert.converters import CONVERTERS
+from s3lake.convert.converters import CONVERTERS, list_in_words
 from s3lake.errors import ConfigurationError
 from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least, one_of
 
@@ -154,4 +154,8 @@ class Converter(ConfigModel):
                 )
         if self.registry is not None and self.registry.schema_file is not None and self.value != "avro":
             raise RuleError("is of values in Avro: write converter.value: avro, or give url", "registry", "schema_file")
+        for part, converter in (("key", self.key), ("value", self.value)):
+            if part in self.null_to_default and not CONVERTERS[converter].has_defaults:
+                names = list_in_words(lambda one: one.has_defaults)
+                raise RuleError(f"names {part}, and {converter} has no defaults: {names} have them", "null_to_default")
         return self

@@ -16,7 +16,8 @@ from fastavro.read import LOGICAL_READERS
 from fastavro.write import LOGICAL_WRITERS
 
 from s3lake.verify.avro_bytes import has_empty_items, require_datum
-from s3lake.verify.values import EXACT, Decode, Float32, Map, Uuid
+from s3lake.verify.avro_defaults import build_filler, name_branches
+from s3lake.verify.values import EXACT, Decode, Float32, Map, Uuid, keep
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
@@ -52,8 +53,11 @@ LOGICAL_WRITERS["fixed-s3lake.uuid"] = lambda value, _: UUID(value).bytes
 
 
 @lru_cache(4096)
-def build_reader(text: str, references: tuple[str, ...]) -> Decode:
+def build_reader(text: str, references: tuple[str, ...], null_to_default: bool = False) -> Decode:
     """Return what decodes data of a schema, which may refer to the schemas of `references`.
+
+    Args:
+        null_to_default: whether the files have the default of a field where it is null.
 
     Raises:
         ValueError, LookupError, TypeError: it is not a schema.
@@ -65,6 +69,7 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
         parsed = fastavro.parse_schema(_mark_logical(loaded), named, _force=True, _ignore_default_error=True)
         schema = fastavro.parse_schema(_rewrite(parsed, names), types)
 
+    fill = build_filler(parsed, named) if null_to_default else keep
     is_walked = has_empty_items(schema, types)
 
     def read(data: bytes) -> Any:
@@ -79,7 +84,7 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
             raise ValueError(f"{len(data) - stream.tell()} bytes are left")
         if not is_walked and not _is_rewritten(schema, value, data):
             require_datum(schema, types, data)
-        return value
+        return fill(value)
 
     return read
 
@@ -164,7 +169,7 @@ def _rewrite_union(branches: Sequence[Any], names: dict[str, str]) -> Any:
     present = [branch for branch, new in zip(branches, rewritten, strict=True) if new != "null"]
     if len(present) < 2:
         return rewritten
-    fields, records = iter(_name_branches(present)), []
+    fields, records = iter(name_branches(present)), []
     for branch in rewritten:
         if branch == "null":
             records.append(branch)
@@ -173,10 +178,3 @@ def _rewrite_union(branches: Sequence[Any], names: dict[str, str]) -> Any:
         names[name] = "record"
         records.append({"type": "record", "name": name, "fields": [{"name": next(fields), "type": branch}]})
     return records
-
-
-def _name_branches(branches: Sequence[Any]) -> list[str]:
-    """Return the fields of a union by Connect: a branch's short name, its whole one if two are alike."""
-    whole = [one if isinstance(one, str) else one.get("name", one["type"]) for one in branches]
-    short = [name.rpartition(".")[2] for name in whole]
-    return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, whole, strict=True)]

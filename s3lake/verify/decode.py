@@ -53,7 +53,7 @@ def build_decoder(
         case "json_schema":
             return partial(_decode_json_schema, registry, plain, null_to_default)
         case "avro" | "protobuf":
-            return partial(_decode_registered, registry, counted)
+            return partial(_decode_registered, registry, counted, null_to_default)
         case "float":
             unpack = struct.Struct(_NUMBERS[converter]).unpack
             return lambda data: Float32(unpack(data)[0])
@@ -82,16 +82,17 @@ def _fetch_schema(registry: Connection, data: bytes) -> RegisteredSchema:
     return get_client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
 
 
-def _decode_registered(registry: Connection | None, counted: frozenset[str], data: bytes) -> Any:
+def _decode_registered(registry: Connection | None, counted: frozenset[str], null_to_default: bool, data: bytes) -> Any:
     """Decode data by the schema whose id is before it, or by the one that the sink is configured with."""
     if registry is None:
         raise Mismatch("no registry has its schema")
     if registry.avro:
-        return avro.build_reader(registry.avro, ())(data)
+        return avro.build_reader(registry.avro, (), null_to_default)(data)
     if not registry.descriptors:
         schema = _fetch_schema(registry, data)
         if schema.language == "AVRO":
-            return avro.build_reader(schema.text, tuple(schema.references.values()))(data[_ID_BYTES:])
+            references = tuple(schema.references.values())
+            return avro.build_reader(schema.text, references, null_to_default)(data[_ID_BYTES:])
         if schema.language != "PROTOBUF":
             raise Mismatch(f"it is a schema of {schema.language}")
     from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have

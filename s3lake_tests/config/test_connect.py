@@ -92,9 +92,13 @@ AVRO + value.converter=io.confluent.connect.json.JsonSchemaConverter +
     value.converter.ignore.default.for.nullables=true => converter.null_to_default: []
 AVRO + value.converter=io.confluent.connect.json.JsonSchemaConverter +
     value.converter.ignore.default.for.nullables=false => converter.null_to_default: [value]
-AVRO + value.converter.ignore.default.for.nullables=true =>
-    remark: ignore.default.for.nullables: a null of AvroConverter stays null, with it and without it
-AVRO + value.converter.ignore.default.for.nullables=false => remark: ignore.default.for.nullables: is not followed
+AVRO => converter.null_to_default: [value]
+AVRO + AVRO_KEY => converter.null_to_default: [key, value]
+AVRO + value.converter.ignore.default.for.nullables=true => converter.null_to_default: []
+AVRO + value.converter=io.confluent.connect.protobuf.ProtobufConverter => converter.null_to_default: []
+AVRO + value.converter=io.confluent.connect.protobuf.ProtobufConverter +
+    value.converter.ignore.default.for.nullables=true =>
+    remark: ignore.default.for.nullables: what a message of Protobuf does not set is null, with it and without it
 WITHOUT_CONVERTERS => converter.key: string, converter.value: json
 WITHOUT_CONVERTERS => remark: key.converter is missing
 WITHOUT_CONVERTERS => remark: value.converter is missing

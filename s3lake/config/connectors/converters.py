@@ -141,10 +141,12 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
         put(own, registry)
     own.put(registry, [Key("http.read.timeout.ms", "timeout", milliseconds(1))])
     ignored = own.boolean(_IGNORE_DEFAULT, False)
-    if class_name == "JsonSchemaConverter":
+    if class_name != "ProtobufConverter":
         _put_null_rule(sink, part, ignored.map(operator.not_))
     elif ignored.setting is not None:
-        _note_nulls(class_name, ignored, keys)
+        keys.report.no_effect(
+            ignored.setting, "what a message of Protobuf does not set is null, with it and without it"
+        )
     for option in own.with_prefix(""):
         if option.key not in (*_REGISTRY_OPTIONS, _IGNORE_DEFAULT):
             _note_option(option, class_name, keys)
@@ -159,14 +161,6 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
         return
     for name, value in registry.values.items():
         sink.put(f"converter.registry.{name}", value, registry.origins[name,])
-
-
-def _note_nulls(class_name: str, ignored: Value[bool], keys: Keys) -> None:
-    if ignored.value:
-        keys.report.no_effect(ignored.setting, f"a null of {class_name} stays null, with it and without it")
-    else:
-        message = "is not followed: a null stays null, and does not become the default of its schema"
-        keys.report.notice(ignored.setting, message)
 
 
 def _shorten(name: str) -> str:
