@@ -13,6 +13,7 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
 from s3lake.config.draft import LoadedConfig
+from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.sink import Config, Sink
 from s3lake.store import COMMIT, Store
@@ -195,6 +196,13 @@ def find_suspicious_settings(config: Config) -> list[str]:
             warnings.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
                 "other keys; layout.time.source record gives the same ones"
+            )
+        converter = sink.after_transforms.converter.value
+        brings_schemas = CONVERTERS[converter].enveloped or (converter == "json_schema" and sink.converter.registry)
+        if sink.columns and brings_schemas:
+            warnings.append(
+                f"sink {sink.name}: columns are for values that come without a schema: {converter} takes the types of "
+                "the others from their schemas; converter.times exact makes Debezium's times columns of times"
             )
         if sink.sealed.within <= sink.close_grace:
             within, grace = format_duration(sink.sealed.within), format_duration(sink.close_grace)

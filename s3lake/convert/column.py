@@ -17,6 +17,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.schema import avro_write
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import drop_connect
+from s3lake.schema.times import find_time
 
 Numbers = npt.NDArray[np.int64]
 
@@ -45,6 +46,12 @@ class Schemas:
         """Return the name of each row's schema."""
         names = pa.array([schema.name for schema in self.distinct], pa.string())
         return names.take(pa.array(self.codes, mask=self.codes < 0))
+
+    def times(self, path: tuple[str, ...]) -> pa.StringArray:
+        """Return what the field at a path is by each row's schema, null where that does not call it a time."""
+        found = (find_time(schema.type, schema.detail, path) for schema in self.distinct)
+        times = pa.array([None if time is None else str(time) for time in found], pa.string())
+        return times.take(pa.array(self.codes, mask=self.codes < 0))
 
     def to_json(self, *, as_connect: bool = False) -> pa.BinaryArray:
         """Return the JSON of all rows, null for those without a schema; each schema has its columns.

@@ -38,7 +38,9 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
                 rows_of.setdefault(schema, []).append(row)
 
     def compile_text(text: str, _: References) -> tuple[Schema, connect.Read] | str:
-        return connect.compile_schema(text.encode(), tabular=request.tabular, null_to_default=request.null_to_default)
+        return connect.compile_schema(
+            text.encode(), tabular=request.tabular, null_to_default=request.null_to_default, exact=request.exact
+        )
 
     for text, rows in rows_of.items():
         compiled = compile_foreign(compile_text, text.decode())
@@ -66,7 +68,7 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
     if not request.tabular:
         lines, wrong = _fill_lines(lines, numbers, refused, request)
         return Column("json_schema", lines), refused | wrong
-    compile_text = functools.partial(_compile_json_schema, request.null_to_default)
+    compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     payloads = _Payloads("json_schema", lines, request)
     left_out: Counter[str] = Counter()
     for number, rows in group_by_id(numbers):
@@ -160,7 +162,7 @@ def _compile_defaults(
 
 @functools.lru_cache(maxsize=4096)
 def _compile_json_schema(
-    null_to_default: bool, text: str, references: References
+    null_to_default: bool, exact: bool, text: str, references: References
 ) -> tuple[Schema, Callable[..., bytes]] | str | None:
     """Return a schema and what reads its values, the reason if it is not valid, and None if it allows anything.
 
@@ -172,7 +174,9 @@ def _compile_json_schema(
         return str(error)
     if document is None:
         return None
-    compiled = connect.compile_schema(msgspec.json.encode(document), tabular=True, null_to_default=null_to_default)
+    compiled = connect.compile_schema(
+        msgspec.json.encode(document), tabular=True, null_to_default=null_to_default, exact=exact
+    )
     if isinstance(compiled, str):
         return compiled
     schema, read_payload = compiled

@@ -28,6 +28,7 @@ class ReadRequest:
         spliced: whether Avro files may hold them as they are.
         unchecked: whether JSON need not pass the gate, because all that is done with it is to read its columns.
         null_to_default: whether a null becomes the default of its schema, as what is missing does.
+        exact: whether numbers that are times by their schema are columns of times.
     """
 
     tabular: bool
@@ -36,6 +37,7 @@ class ReadRequest:
     unchecked: bool = False
     registry: Connection | None = None
     null_to_default: bool = False
+    exact: bool = False
 
     @property
     def schemas(self) -> Connection:

@@ -24,6 +24,7 @@ class Part:
         values: their values as JSON texts where these are not what Kafka has; else None.
         names: the name of each value's schema; None if no value of the batch has one. Rows of columns have one name.
         keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
+        times: what the field with the layout's time is by each value's schema: `timestamp_us`; None if no schema says.
         words: what columns are in words, as the records' own schemas say it.
     """
 
@@ -33,6 +34,7 @@ class Part:
     names: pa.StringArray | None = None
     keys: pa.BinaryArray | None = None
     words: Mapping[str, str] = field(default_factory=dict)
+    times: pa.StringArray | None = None
 
 
 def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
@@ -69,8 +71,12 @@ def _merge(parts: list[Part]) -> Part:
         None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
         for name in ("values", "names", "keys")
     )
+    times = None
+    if any(part.times is not None for part in parts):
+        each = [pa.nulls(len(part.rows or ()), pa.string()) if part.times is None else part.times for part in parts]
+        times = pa.concat_arrays(each).take(order)
     words = {name: text for part in parts for name, text in part.words.items()}
-    return Part(rows.take(order), streams, values, names, keys, words)
+    return Part(rows.take(order), streams, values, names, keys, words, times)
 
 
 def _concatenate(payloads: list[Any]) -> Any:

@@ -83,6 +83,8 @@ class Conversion:
         integers_of_table: paths of its columns of integers when the micro-batch began.
         null_to_default: the sides, `key` and `value`, whose nulls become the defaults of their schemas.
         connect_properties: whether Avro's files keep the properties of schemas that only Connect reads.
+        exact: whether numbers that are times by their schema are columns of times.
+        time_path: the field of values whose time the layout reads; empty if it reads none.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -107,6 +109,8 @@ class Conversion:
     table: Rule = ""
     integers_of_table: tuple[str, ...] = ()
     null_to_default: tuple[str, ...] = ()
+    exact: bool = False
+    time_path: tuple[str, ...] = ()
 
     @property
     def projector(self) -> SchemaProjector | None:
@@ -212,7 +216,9 @@ class Conversion:
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or self.contract.looks_at_values
         unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
-        request = ReadRequest(tabular, texts, spliced, unchecked, self.registry, "value" in self.null_to_default)
+        request = ReadRequest(
+            tabular, texts, spliced, unchecked, self.registry, "value" in self.null_to_default, self.exact
+        )
         value, refused = self._read_side("value", batch, request, changed)
         if "value" in changed and self.format == "bytes":  # its files hold the JSON of values that a chain changed
             batch = batch.set_column(batch.schema.get_field_index("value"), "value", value.data)
@@ -301,6 +307,7 @@ class Conversion:
             names=rows.value.schemas.names() if rows.value.schemas else None,
             keys=rows.column("key").data if self.keyed else None,
             words=words,
+            times=rows.value.schemas.times(self.time_path) if rows.value.schemas and self.time_path else None,
         )
 
     def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:

@@ -70,7 +70,9 @@ def build_work(
         bucket=sink.bucket,
         commit=commit,
         hour_start_ms=hour_ms,
-        conversion=conversion(landed, topic, keyed=keys.needs("key"), valued=keys.needs("value")),
+        conversion=conversion(
+            landed, topic, keyed=keys.needs("key"), valued=keys.needs("value"), time_path=keys.time_path
+        ),
         keys=keys,
         files=file_rule(sink),
         tolerant=sink.errors.tolerance == "all",
@@ -123,6 +125,7 @@ def chain(sink: Sink) -> Chain:
         keeps_schemas=sink.sql is None,
         tabular=FORMATS[sink.format.type].tabular,
         null_to_default=converter.null_to_default,
+        exact=converter.times == "exact",
     )
 
 
@@ -152,8 +155,10 @@ def tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
     )
 
 
-def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
-    """The conversion; `keyed` and `valued` say whether the layout reads keys and values."""
+def conversion(
+    sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True, time_path: tuple[str, ...] = ()
+) -> Conversion:
+    """The conversion; `keyed` and `valued` say whether the layout reads keys and values, `time_path` which time."""
     from s3lake.convert.values import Conversion
 
     return Conversion(
@@ -175,6 +180,8 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         compatibility=sink.schema_policy.compatibility,
         table="" if sink.table is None else "iceberg",
         null_to_default=sink.converter.null_to_default,
+        exact=sink.converter.times == "exact",
+        time_path=time_path,
     )
 
 

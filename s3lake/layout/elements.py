@@ -6,11 +6,13 @@ error. Source: compatibility.md, Object keys.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache, reduce
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -24,6 +26,9 @@ from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
+_DAY_MS = 86_400_000
+_OF_DAY = frozenset({"time", "time_us"})
+_PER_MS = {"timestamp": 1, "timestamp_us": 1_000, "timestamp_ns": 1_000_000}
 _TIME_BITS = 64  # of a column of times: what needs them all is of no date
 _SHAPES = {type(None): "null", bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
@@ -39,6 +44,7 @@ class RecordColumns:
         timestamps: epoch milliseconds; -1 for none.
         schemas: names of the values' schemas.
         topics: the records' topics as routers renamed them.
+        times: what the field with the time is by the values' schemas: `timestamp_us`; None where no schema says.
     """
 
     values: Sequence[bytes | None] = ()
@@ -47,6 +53,7 @@ class RecordColumns:
     timestamps: Sequence[int] = ()
     schemas: Sequence[str | None] = ()
     topics: Sequence[str] = ()
+    times: Sequence[str | None] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ def _make_texts(element: Element, fields: RecordColumns, rows: list[Any], readin
         case Date(pattern):
             return _format_dates(compile_key_date(pattern), fields.timestamps)
         case Time(clock="field"):
-            return _format_field_times(element, rows)
+            return _format_field_times(element, rows, fields.times)
         case Time():
             return _format_dates(_compile_time(element), fields.timestamps)
 
@@ -121,29 +128,36 @@ def _format_date(formatter: Callable[[int], str], epoch_ms: int) -> str:
 def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
     """Return the epoch milliseconds of the time in a field, None for a record without one, or with one of no date."""
     where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
-    times = [_attempt(_read_field_time, row, element, where, what) for row in _decode(fields.values, element.path[:1])]
+    rows = _decode(fields.values, element.path[:1])
+    times = [
+        _attempt(_read_field_time, row, element, where, what, time) for row, time in _zip_times(rows, fields.times)
+    ]
     return [time if isinstance(time, int) and time.bit_length() < _TIME_BITS else None for time in times]
 
 
-def _read_field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
+def _zip_times(rows: list[Any], times: Sequence[str | None]) -> Iterable[tuple[Any, str | None]]:
+    return zip(rows, times or repeat(None), strict=False)
+
+
+def _read_field_time(row: Any, element: Time, where: tzinfo, what: str, time: str | None) -> int:
     value = _take_field(row, element.path)
     if isinstance(value, NoObjectKeyError):
         raise value
-    return read_time(value, where, what)
+    return read_time(value, where, what, time)
 
 
-def _format_field_times(element: Time, rows: list[Any]) -> Texts:
+def _format_field_times(element: Time, rows: list[Any], times: Sequence[str | None]) -> Texts:
     formatter, where = _compile_time(element), zones.parse_zone(element.zone)
     what = f"time field {'.'.join(element.path)}"
 
-    def text(row: Any) -> str:
-        epoch_ms = _read_field_time(row, element, where, what)
+    def text(row: Any, time: str | None) -> str:
+        epoch_ms = _read_field_time(row, element, where, what, time)
         try:
             return formatter(epoch_ms)
         except ValueError as error:
             raise NoObjectKeyError(f"{what} has no date: {error}") from None
 
-    return [_attempt(text, row) for row in rows]
+    return [_attempt(text, row, time) for row, time in _zip_times(rows, times)]
 
 
 def _format_values(values: list[Any], what: str, missing: str) -> Texts:
@@ -298,18 +312,25 @@ def _decode_text(data: bytes, what: str) -> str:
         raise NoObjectKeyError(f"{what} is not UTF-8") from None
 
 
-def read_time(value: Any, where: tzinfo, what: str) -> int:
+def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> int:
     """Convert the time in a field to epoch milliseconds: a number, digits, or ISO 8601 text.
 
-    A text without an offset is read in the zone `where`.
+    A number is in the unit of the field's type, a fraction of a millisecond is cut down. Without such a type, and for
+    digits, it is epoch milliseconds. A text without an offset is read in the zone `where`.
+
+    Args:
+        value: as it is in JSON.
+        where: a zone.
+        what: the field, in errors.
+        time: its type by the value's schema, if that is one of times.
 
     Raises:
         NoObjectKeyError: it is not a time.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     if value is None:
         raise NoObjectKeyError(f"{what} is null or missing: it has no time")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _read_number(value, what, time)
     if not isinstance(value, str):
         shape = _SHAPES[type(value)]
         raise NoObjectKeyError(f"{what} is {shape}, not a time: write epoch milliseconds or ISO 8601 text")
@@ -326,6 +347,19 @@ def read_time(value: Any, where: tzinfo, what: str) -> int:
             f"{what} is {quote(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or ISO 8601, "
             "for example 2026-11-20T09:30:00Z"
         ) from None
+
+
+def _read_number(number: int | float, what: str, time: str | None) -> int:
+    """Return the epoch milliseconds of a number in a unit. Source: Connect takes any Number, as its long value."""
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise NoObjectKeyError(f"{what} is {number}, not a time: write epoch milliseconds or ISO 8601 text")
+        number = int(number)
+    if time is None:
+        return number
+    if time in _OF_DAY:
+        raise NoObjectKeyError(f"{what} is a time of day by its schema, and has no date: take a field with a timestamp")
+    return number * _DAY_MS if time == "date" else number // _PER_MS[time]
 
 
 def check_key_text(value: str, what: str) -> str:

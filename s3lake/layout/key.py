@@ -288,6 +288,12 @@ class KeyLayout:
         """True if records without a value have keys of their own."""
         return self.tombstones is not None
 
+    @property
+    def time_path(self) -> tuple[str, ...]:
+        """The field of values whose time keys contain; empty if they contain none."""
+        elements = (element for template in self._templates for element in template.elements)
+        return next((one.path for one in elements if isinstance(one, Time) and one.clock == "field"), ())
+
     def needs(self, source: Source) -> bool:
         """Return whether keys contain this part of a record."""
         return any(element.source == source for template in self._templates for element in template.elements)

@@ -57,8 +57,13 @@ class _AssetsOfOtherZones(dg.AssetSelection):
 
     def _is_ours(self, asset_graph: "BaseAssetGraph[BaseAssetNode]", node: BaseAssetNode) -> bool:
         """Return whether the sensor is this configuration's: an asset that reads hours of two has one all the same."""
-        mapped = [key for key, mapping in node.partition_mappings.items() if isinstance(mapping, OverlappingHours)]
-        sealed = [key for key in mapped if asset_graph.has(key) and names.SEALED in asset_graph.get(key).tags]
+        mapped = [
+            key
+            for key, mapping in node.partition_mappings.items()
+            if isinstance(key, dg.AssetKey) and isinstance(mapping, OverlappingHours)
+        ]
+        parents = [parent for parent in asset_graph.get_parents(node) if parent.key in mapped]
+        sealed = [parent.key for parent in parents if names.SEALED in parent.tags]
         return bool(mapped) and self._catalog.route(min(sealed or mapped)) is not None
 
 

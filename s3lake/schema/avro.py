@@ -188,9 +188,8 @@ class _Reader:
                 return node or Node(Primitive.BINARY, plain, written, _detail_of(schema))
         name, properties = schema["type"], _list_properties(schema)
         node = self._read_logical(schema, name, {"type": name} | properties)
-        return node or Node(
-            _PRIMITIVES[name], name, {"type": name} | properties if properties else name, _detail_of(schema)
-        )
+        detail = structs.replace(_detail_of(schema), time=_find_unit(schema))
+        return node or Node(_PRIMITIVES[name], name, {"type": name} | properties if properties else name, detail)
 
     def _read_record(self, schema: dict[str, Any], path: str, level: int) -> Node:
         name, number = schema["name"], self.nodes
@@ -274,6 +273,13 @@ class _Reader:
         time = (_EXACT_TIMES if self.exact else _TIMES).get((physical, logical))
         is_local = logical.startswith("local-")  # its column shows it as if it were in UTC
         return Node(time, plain, None if is_local else written, _detail_of_logical(schema)) if time else None
+
+
+def _find_unit(schema: dict[str, Any]) -> str | None:
+    """Return what a number is that has no column of its own, but is a time: its type with `exact`."""
+    physical, logical = schema["type"], schema["logicalType"] if is_valid(schema) else None
+    time = _EXACT_TIMES.get((physical, logical or _DEBEZIUM.get((physical, str(schema.get("connect.name"))), "")))
+    return None if time is None else str(time)
 
 
 def _name_branches(branches: list[Any]) -> list[str]:

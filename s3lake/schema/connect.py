@@ -17,6 +17,7 @@ from typing import Annotated, Any, Optional, Union
 import msgspec
 from msgspec import structs
 
+from s3lake.schema import times
 from s3lake.schema.details import MAP_ENTRY, NAME_SPACE, REQUIRED, Detail
 from s3lake.schema.types import (
     MOST_DIGITS,
@@ -87,6 +88,7 @@ class _Way:
 
     tabular: bool
     null_to_default: bool
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -120,14 +122,17 @@ def split_envelope(text: bytes) -> tuple[bytes, bytes] | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_schema(text: bytes, *, tabular: bool, null_to_default: bool = False) -> tuple[Schema, Read] | str:
+def compile_schema(
+    text: bytes, *, tabular: bool, null_to_default: bool = False, exact: bool = False
+) -> tuple[Schema, Read] | str:
     """Compile the text of a schema. Return the reason if it is not valid.
 
     Args:
         tabular: whether payloads become rows: maps whose keys are no strings are then lists of `key` and `value`.
         null_to_default: whether a null becomes the default of its schema, as a missing field does.
+        exact: whether times of Debezium have columns of their own, where Connect has numbers.
     """
-    way = _Way(tabular, null_to_default)
+    way = _Way(tabular, null_to_default, exact)
     try:
         document = msgspec.json.decode(text)
         node = _optional(_node(document, "schema", 0, way), document, "schema", way)
@@ -164,7 +169,7 @@ def _node(document: Any, path: str, level: int, way: _Way) -> _Node:
         raise SchemaError(f"{path}.name is {name!r}: a text is expected")
     if not isinstance(document.get("parameters"), dict | None):
         raise SchemaError(f"{path}.parameters: an object is expected")
-    if logical := _logical(type_name, name, document, path):
+    if logical := _logical(type_name, name, document, path, way):
         return logical
     if type_name in _PRIMITIVES:
         return _PRIMITIVES[type_name]
@@ -331,16 +336,17 @@ def _map(keys: _Node, values: _Node, way: _Way) -> _Node:
     return _Node(type, decoded, mend_pairs if way.tabular or keys.mend or values.mend else None, detail)
 
 
-def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
-    short = (name or "").removeprefix(_LOGICAL)
-    if short == name:
-        return None
-    if (type_name, short) == ("bytes", "Decimal"):
+def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str, way: _Way) -> _Node | None:
+    if (type_name, name) == ("bytes", f"{_LOGICAL}Decimal"):
         return _decimal(document, path)
-    primitive = _TIMES.get((type_name, short))
-    if primitive is None:
+    time, debezium = times.CONNECT.get((type_name, name or "")), times.DEBEZIUM.get((type_name, name or ""))
+    if debezium is not None and not way.exact:
+        return replace(_PRIMITIVES[type_name], detail=structs.replace(REQUIRED, time=str(debezium)))
+    time = time or debezium
+    if time is None:
         return None
-    return _Node(primitive, _TIME_OF_DAY if primitive is Primitive.TIME else _PRIMITIVES[type_name].decoded)
+    ticks = times.OF_DAY.get(time)
+    return _Node(time, Annotated[int, msgspec.Meta(ge=0, lt=ticks)] if ticks else _PRIMITIVES[type_name].decoded)
 
 
 def _decimal(document: dict[str, Any], path: str) -> _Node:
@@ -375,12 +381,6 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
 
 _MOST_ZEROS = 100_000
 _MOST_PLAIN = 1_000
-_TIME_OF_DAY = Annotated[int, msgspec.Meta(ge=0, lt=86_400_000)]
-_TIMES = {
-    ("int32", "Date"): Primitive.DATE,
-    ("int32", "Time"): Primitive.TIME,
-    ("int64", "Timestamp"): Primitive.TIMESTAMP,
-}
 
 
 def _integer(bits: int) -> Any:

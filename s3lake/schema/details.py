@@ -52,6 +52,7 @@ class Detail(msgspec.Struct, frozen=True):
         version: of Connect's schema, where it says one.
         properties: what Avro's schema of the type says for its readers, such as `connect.name`: a JSON object.
         field_properties: the same of the field itself, its `order` among them.
+        time: of a column of numbers that are times by their schema, the type that says their unit: `timestamp_us`.
     """
 
     required: bool = False
@@ -62,6 +63,7 @@ class Detail(msgspec.Struct, frozen=True):
     version: int | None = None
     properties: str | None = None
     field_properties: str | None = None
+    time: str | None = None
 
 
 REQUIRED = Detail(required=True)

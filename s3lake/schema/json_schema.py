@@ -17,6 +17,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
 
+from s3lake.schema import times
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS
 from s3lake.schema.unite import join_path
@@ -25,6 +26,7 @@ Document = dict[str, Any]
 """A schema of Connect: `anything` marks a text of JSON, and `closed` is whether other properties are errors."""
 
 _ANYTHING: Document = {"type": "string", "anything": True}
+_TIMES = times.CONNECT | times.DEBEZIUM
 _LOGICAL = "org.apache.kafka.connect.data."
 _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}
@@ -327,7 +329,7 @@ def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
         document = {"type": connect if connect in _INTEGERS else _NUMBERS.get(str(connect), "double")}
     else:
         document = {"type": "bytes" if type_name == "string" and connect == "bytes" else type_name}
-    is_time = isinstance(title, str) and title.startswith(_LOGICAL) and document["type"] in ("int32", "int64")
+    is_time = (document["type"], title) in _TIMES
     return {**document, "name": title} if is_time else document
 
 

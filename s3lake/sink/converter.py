@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -35,8 +35,7 @@ class Registry(ConfigModel):
         message: with its package, the message that every value is.
         schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it and nothing
             else; it is read when the configuration is.
-        times: of Avro. With `connect`, times that Kafka Connect knows are times, to the millisecond, and others are
-            numbers; with `exact`, micro- and nanoseconds and Debezium's are times too.
+        times: the former place of `converter.times`, which means the same.
     """
 
     url: str = Field(default="", examples=["http://localhost:8081"])
@@ -136,6 +135,9 @@ class Converter(ConfigModel):
         key: the encoding of keys.
         value: the encoding of values.
         registry: of the schemas, for avro, json_schema and protobuf.
+        times: of all converters whose records bring a schema. With `connect`, times that Kafka Connect knows are times,
+            to the millisecond, and others are numbers; with `exact`, micro- and nanoseconds and Debezium's are times
+            too.
         null_to_default: the sides, `key` and `value`, in which a null becomes the default of its schema, as Kafka
             Connect's converters have it. By itself a null stays null, and only what is missing gets the default.
     """
@@ -143,7 +145,21 @@ class Converter(ConfigModel):
     key: ConverterType = "string"
     value: ConverterType = "json"
     registry: Registry | None = None
+    times: Literal["connect", "exact"] = "connect"
     null_to_default: tuple[Literal["key", "value"], ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_times(cls, data: Any) -> Any:
+        """Take `times` from the registry, where it was for Avro alone, or give it to the registry."""
+        registry = data.get("registry") if isinstance(data, dict) else None
+        if not isinstance(registry, dict):
+            return data
+        own, former = data.get("times"), registry.get("times")
+        if own is not None and former is not None and own != former:
+            raise RuleError(f"is {own!r}, and converter.registry.times {former!r}: give converter.times alone", "times")
+        times = own if former is None else former
+        return data if times is None else {**data, "times": times, "registry": {**registry, "times": times}}
 
     @model_validator(mode="after")
     def _check_registry(self) -> "Converter":

@@ -55,6 +55,7 @@ def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Col
             spliced=keeps,
             registry=transforms.registry,
             null_to_default=side in transforms.null_to_default,
+            exact=transforms.exact,
         )
         column, wrong = CONVERTERS[converter].read(batch.column(side), request)
         refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}

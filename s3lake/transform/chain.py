@@ -33,6 +33,7 @@ class Chain:
         keeps_schemas: whether keys and values that come with a schema have one after the chain too; else they are JSON.
         tabular: whether values become rows of a table. As lines, JSON with a JSON Schema is JSON without a schema.
         null_to_default: the sides, `key` and `value`, whose nulls become the defaults of their schemas.
+        exact: whether numbers that are times by their schema are columns of times.
     """
 
     transforms: tuple[Mapping[str, Any], ...]
@@ -42,6 +43,7 @@ class Chain:
     keeps_schemas: bool = True
     tabular: bool = True
     null_to_default: tuple[str, ...] = ()
+    exact: bool = False
 
     @cached_property
     def _built(self) -> tuple[list[Link], list[str]]:

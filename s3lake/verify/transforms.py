@@ -54,6 +54,7 @@ class Transforms:
             connection,
             tabular=tabular,
             null_to_default=converter.null_to_default,
+            exact=converter.times == "exact",
         )
         self._topic, self._clocks = topic, clocks
         self.needs = self._chain.needs

@@ -67,6 +67,14 @@ class TestCheck:
             (outcome.out + outcome.err).split()
         )
 
+    def test_columns_of_values_that_bring_a_schema_are_a_notice(self, run: Run, offline: Path) -> None:
+        for converter, shown in (("connect_json", True), ("json", False)):
+            more = f"format: {{type: parquet}}, converter: {{value: {converter}}}, columns: {{at: timestamp_us}}"
+            offline.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, {more},"))
+            outcome = run("check", offline)
+            text = " ".join((outcome.out + outcome.err).split())
+            assert ("columns are for values that come without a schema" in text) is shown
+
     def test_nulls_that_a_transform_makes_and_the_sink_leaves_out_are_a_notice(self, run: Run, offline: Path) -> None:
         unwrap = "{type: ExtractNewRecordState, options: {delete.tombstone.handling.mode: MODE}}"
         for mode, shown in (("tombstone", True), ("rewrite", False)):

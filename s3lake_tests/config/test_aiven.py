@@ -31,6 +31,9 @@ OWN + file.name.template={{topic}}-{{ partition:padding=true }}-{{start_offset:p
 DATED | partition: 1, offset: 2000, timestamp: 1635292800000; partition: 1, offset: 2001, timestamp: 1635379200000;
     partition: 1, offset: [2002, 2003], timestamp: 1635465600000
     => demo-1-2000-20211027, demo-1-2001-20211028, demo-1-2002-20211029
+OWN + file.name.template={{topic}}-{{partition}}-{{start_offset}}-{{timestamp:unit=YYYY}}
+    | offset: 7, timestamp: 1735560000000
+    => demo-0-7-2024
 OWN + file.name.template={{key}} | offset: [0, 1], key: a; offset: 2, key: b; offset: 3 => a, b, null
 OWN + file.name.template={{topic}}/{{partition}}/{{key}}.json + file.max.records=1 | offset: 7, key: a => demo/0/a.json
 OWN + file.name.template={{topic}}-{{partition}}-{{start_offset}}-{{key}} | offset: 7, key: a => demo-0-7-a

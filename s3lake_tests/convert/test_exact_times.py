@@ -112,3 +112,85 @@ def test_what_landed_is_verified(format: str) -> None:
         staged(world, [(None, framed(registry.add(schema), datum(plain, values)), [])])
         report = world.verify()
         assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
+
+
+TYPED = [
+    ("int32", "Date", 20_777, "date"),
+    ("int32", "Time", 29_700_123, "time"),
+    ("int64", "MicroTime", 29_700_123_456, "time_us"),
+    ("int64", "Timestamp", US // 1000, "timestamp"),
+    ("int64", "MicroTimestamp", US, "timestamp_us"),
+    ("int64", "NanoTimestamp", NS, "timestamp_ns"),
+    ("string", "ZonedTimestamp", "2026-11-20T08:15:00.123456+01:00", "string"),
+    ("string", "ZonedTime", "08:15:00.123456+01:00", "string"),
+]
+"""Debezium's types: the types of Connect, a value, and the column."""
+FIELDS = [
+    {"type": type, "field": f"a{at}", "name": f"io.debezium.time.{name}", "version": 1, "optional": True}
+    for at, (type, name, _, _) in enumerate(TYPED)
+]
+VALUES = {f"a{at}": value for at, (_, _, value, _) in enumerate(TYPED)}
+EXACT = {f"a{at}": column for at, (*_, column) in enumerate(TYPED)}
+ENVELOPE = json.dumps({"schema": {"type": "struct", "fields": FIELDS}, "payload": VALUES}).encode()
+
+
+def json_schema() -> dict[str, Any]:
+    """Debezium's types as Confluent's JsonSchemaConverter registers them."""
+    kinds = {"int32": "integer", "int64": "integer", "string": "string"}
+    properties = {
+        field["field"]: {"type": kinds[field["type"]], "title": field["name"], "connect.type": field["type"]}
+        for field in FIELDS
+    }
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_debezium_s_types_in_connect_s_json(exact: bool) -> None:
+    conversion = Conversion("string", "connect_json", "parquet", "write", exact=exact)
+    seen = conversion(batch(ENVELOPE), {}).seen
+    numbers = {f"a{at}": type for at, (type, *_) in enumerate(TYPED)}
+    assert {name: str(type) for name, type in seen.items()} == (EXACT if exact else numbers)
+
+
+def test_debezium_s_types_in_a_json_schema(registry: SchemaRegistry) -> None:
+    value = framed(registry.add(json_schema(), "JSON"), json.dumps(VALUES).encode())
+    conversion = Conversion("string", "json_schema", "parquet", "write", registry=registry.connection, exact=True)
+    assert {name: str(type) for name, type in conversion(batch(value), {}).seen.items()} == EXACT
+
+
+def test_a_time_of_connect_s_json_outside_of_its_day_is_refused() -> None:
+    field = {"type": "int64", "field": "a", "name": "io.debezium.time.MicroTime"}
+    value = {"schema": {"type": "struct", "fields": [field]}, "payload": {"a": 86_400_000_000}}
+    conversion = Conversion("string", "connect_json", "parquet", "write", exact=True)
+    assert "Expected `int` <= 86399999999" in conversion(batch(json.dumps(value).encode()), {}).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("format", "side"),
+    [
+        (format, side)
+        for format in ("parquet", "avro", "csv", "json")
+        for side in ("value", "key")
+        if (format, side) != ("csv", "key")
+    ],
+)
+@pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
+def test_debezium_s_types_of_a_side_are_verified(converter: str, format: str, side: str) -> None:
+    with serving() as registry:
+        number = registry.add(json_schema(), "JSON")
+        data = ENVELOPE if converter == "connect_json" else framed(number, json.dumps(VALUES).encode())
+        key, value = (data, b"x") if side == "key" else (None, data)
+        world = World(
+            format={"type": format},
+            converter={
+                "key": converter if side == "key" else "string",
+                "value": converter if side == "value" else "string",
+                "registry": {"url": registry.url},
+                "times": "exact",
+            },
+            nulls="write",
+            **({"envelope": {"fields": ["key", "value"]}} if side == "key" else {}),
+        )
+        staged(world, [(key, value, [])])
+        report = world.verify()
+        assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)

@@ -191,6 +191,8 @@ def test_iso_text(text: str, expected: str) -> None:
         (0, 0),
         (-1, -1),
         ("20240115", 20_240_115),
+        (1705314600000.0, 1_705_314_600_000),
+        (1705314600000.9, 1_705_314_600_000),  # Connect takes any Number, as its long value
         ("2024", 2024),
         ("-1", -1),  # C38
         ("0", 0),
@@ -214,7 +216,7 @@ NOT_TIMES += ["12345678901234567890"]
         *((text, "not a time") for text in NOT_TIMES),
         ("2024-03-10T02:30:00", "which the clock of America/New_York skips"),
         (None, "is null or missing"),
-        (1.5, "is a fraction, not a time"),
+        (float("inf"), "is inf, not a time"),
         (True, "is a boolean, not a time"),
         ([], "is a list, not a time"),
         ({}, "is an object, not a time"),
@@ -223,3 +225,25 @@ NOT_TIMES += ["12345678901234567890"]
 def test_any_other_value_of_a_time_is_refused(value: Any, why: str) -> None:
     with pytest.raises(NoObjectKeyError, match=why):
         read_time(value, NEW_YORK, "field ts")
+
+
+@pytest.mark.parametrize(
+    ("type", "number", "epoch_ms"),
+    [
+        ("date", 19_737, 1_705_276_800_000),
+        ("date", -1, -86_400_000),
+        ("timestamp", 1_705_314_600_123, 1_705_314_600_123),
+        ("timestamp_us", 1_705_314_600_123_999, 1_705_314_600_123),
+        ("timestamp_us", -1, -1),
+        ("timestamp_ns", 1_705_314_600_123_999_999, 1_705_314_600_123),
+        (None, 1_705_314_600_123, 1_705_314_600_123),
+    ],
+)
+def test_a_number_is_in_the_unit_of_its_type(type: str | None, number: int, epoch_ms: int) -> None:
+    assert read_time(number, NEW_YORK, "field ts", type) == epoch_ms
+
+
+@pytest.mark.parametrize("type", ["time", "time_us"])
+def test_a_time_of_day_is_refused_with_the_reason(type: str) -> None:
+    with pytest.raises(NoObjectKeyError, match="field ts is a time of day by its schema, and has no date"):
+        read_time(37_800_000, NEW_YORK, "field ts", type)

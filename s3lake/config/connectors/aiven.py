@@ -54,11 +54,11 @@ _OF_BOTH = {
     **{f"{{{{start_offset{padding}}}}}": "{offset}" for padding in ("", ":padding=false")},
     "{{start_offset:padding=true}}": "{offset:020}",
     **{f"{{{{timestamp:unit={unit}}}}}": f"{{time:{unit}}}" for unit in ("yyyy", "MM", "dd", "HH")},
+    "{{timestamp:unit=YYYY}}": "{time:yyyy}",  # as Aiven's README says
 }
 _OF_NAMES = {**_OF_BOTH, "{{key}}": "{key}"}
 _OF_PREFIXES = {
     **_OF_BOTH,
-    "{{timestamp:unit=YYYY}}": "{time:yyyy}",
     **dict.fromkeys(("{{utc_date}}", "{{local_date}}"), "{time:yyyy-MM-dd}"),
 }
 """Variables of a template, and what they are in a native one."""

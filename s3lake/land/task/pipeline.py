@@ -173,7 +173,7 @@ class _PlacedRows:
     """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them.
 
     Attributes:
-        names: see `convert.parts.Part`.
+        names, times: see `convert.parts.Part`.
     """
 
     records: pa.RecordBatch
@@ -182,6 +182,7 @@ class _PlacedRows:
     values: pa.BinaryArray
     names: pa.StringArray | None
     keys: pa.BinaryArray | None
+    times: pa.StringArray | None = None
 
     @classmethod
     def from_part(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _PlacedRows:
@@ -190,14 +191,15 @@ class _PlacedRows:
         records = _take_rows(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
         rows = records if original is batch else _take_rows(original, part.rows)
-        return cls(records, rows, part.streams, values, part.names, part.keys)
+        return cls(records, rows, part.streams, values, part.names, part.keys, part.times)
 
     def where(self, mask: pa.BooleanArray) -> _PlacedRows:
         streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
         records, original = self.records.filter(mask), self.original.filter(mask)
         keys = None if self.keys is None else self.keys.filter(mask)
         names = None if self.names is None else self.names.filter(mask)
-        return _PlacedRows(records, original, streams, self.values.filter(mask), names, keys)
+        times = None if self.times is None else self.times.filter(mask)
+        return _PlacedRows(records, original, streams, self.values.filter(mask), names, keys, times)
 
     def without_data(self) -> _PlacedRows:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
@@ -214,6 +216,7 @@ class _PlacedRows:
             timestamps=milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
             schemas=schemas,
             topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
+            times=() if self.times is None else self.times.to_pylist(),
         )
 
 
