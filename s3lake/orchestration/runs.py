@@ -110,7 +110,8 @@ class SinkRuns:
         pause_ms = LATE_MS if is_canceled else min(LATE_MS, SOON_MS << len(failures) - 1)
         if at_once or since_ms >= pause_ms:
             return None
-        outcome = "was canceled" if is_canceled else "did not succeed"
+        is_unstarted = failures[0].start_time is None
+        outcome = "was canceled" if is_canceled else "could not be started" if is_unstarted else "did not succeed"
         return f"{name} {outcome}; the next request is {pause_ms // SOON_MS} min after its end"
 
     @cached_property
@@ -184,10 +185,37 @@ def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: 
     since = datetime.fromtimestamp(after_ms / 1000, timezone.utc)
     failed = dg.RunsFilter(tags={names.SINK: sorted(tags)}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     for record in instance.get_run_records(failed, limit=_MAX_SHOWN):  # the latest first
-        error = _error(instance, record.dagster_run, topic)
+        if record.start_time is None:
+            error = _read_start_error(instance, record.dagster_run) if _is_of(record.dagster_run, topic) else None
+        else:
+            error = _error(instance, record.dagster_run, topic)
         if error is not None:
             return f"run {record.dagster_run.run_id[:8]}: {error}"
     return None
+
+
+def _is_of(run: dg.DagsterRun, topic: str) -> bool:
+    """Return whether a run was requested for a topic, alone or with others."""
+    if names.TOPIC in run.tags:
+        return run.tags[names.TOPIC] == topic
+    ops: Any = run.run_config.get("ops", {})
+    hours = [op.get("config", {}).get("hours", {}) for op in ops.values() if isinstance(op, Mapping)]
+    return any(topic in topics for of_run in hours for topics in of_run.values())
+
+
+def _read_start_error(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Return why a run could not be started: the launcher, or the code server that it asked, failed."""
+    reasons = list[str]()
+    for entry in instance.all_logs(run.run_id):
+        event = entry.dagster_event
+        if event is None:
+            continue
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            reasons.append(str(error.message).strip())
+        elif event.is_failure and event.message:
+            reasons.append(event.message)
+    return f"it could not be started: {(reasons or ['its launcher says no reason'])[0]}"
 
 
 def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str | None:
