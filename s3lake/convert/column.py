@@ -110,6 +110,7 @@ class Column:
         schemas: of the rows; None if no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
         is_checked: whether JSON has passed the gate.
+        units: of lines without schemas, the ones that say in which unit their times are.
     """
 
     converter: str
@@ -117,6 +118,7 @@ class Column:
     schemas: Schemas | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     is_checked: bool = True
+    units: Schemas | None = None
 
     @classmethod
     def from_columns(cls, converter: str, raw: pa.BinaryArray, gathering: Gathering, *, texts: bool) -> Column:
@@ -161,7 +163,17 @@ class Column:
         return array if np.array_equal(schemas.at, np.arange(len(array))) else array.take(pa.array(schemas.at))
 
     def take(self, rows: pa.Int64Array) -> Column:
-        return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
+        return replace(
+            self,
+            data=self.data.take(rows),
+            schemas=self.schemas and self.schemas.take(rows),
+            units=self.units and self.units.take(rows),
+        )
+
+    def times(self, path: tuple[str, ...]) -> pa.StringArray | None:
+        """Return what the field at a path is by each row's schema. Return None if no schema says."""
+        schemas = self.schemas or self.units
+        return schemas.times(path) if schemas and path else None
 
     def finish(self, *, texts: bool, spliced: bool = False) -> tuple[Column, Refusals]:
         """Return what a chain left as a converter would have read it, and why rows without a schema are refused.

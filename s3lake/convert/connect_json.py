@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.convert import column, json_table
-from s3lake.convert.column import Column, Gathering
+from s3lake.convert.column import Column, Gathering, Schemas
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.wire import HEADER, References, compile_foreign, compile_registered, group_by_id, read_schema_ids
@@ -67,7 +67,8 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
         return Column("json_schema", lines), refused
     if not request.tabular:
         lines, wrong = _fill_lines(lines, numbers, refused, request)
-        return Column("json_schema", lines), refused | wrong
+        refused |= wrong
+        return Column("json_schema", lines, units=_find_units(numbers, refused, request)), refused
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     payloads = _Payloads("json_schema", lines, request)
     left_out: Counter[str] = Counter()
@@ -102,6 +103,19 @@ def _fill_lines(
                 text = texts[row]
                 texts[row] = None if text is None else fill(text)
     return lines if texts is None else pa.array(texts, pa.binary()), more
+
+
+def _find_units(numbers: column.Numbers, refused: Refusals, request: ReadRequest) -> Schemas | None:
+    """Return the schemas that say in which unit times of lines are. A schema that has no columns says nothing."""
+    compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
+    gathering = Gathering(len(numbers))
+    assert request.registry is not None, "without one no schema is known"
+    for number, rows in group_by_id(numbers):
+        kept = [row for row in rows.tolist() if row not in refused]
+        reader = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
+        if reader is not None and not isinstance(reader, str):
+            gathering.add(reader[0], np.array(kept, np.int64), None)
+    return gathering.finish()
 
 
 class _Payloads:

@@ -307,7 +307,7 @@ class Conversion:
             names=rows.value.schemas.names() if rows.value.schemas else None,
             keys=rows.column("key").data if self.keyed else None,
             words=words,
-            times=rows.value.schemas.times(self.time_path) if rows.value.schemas and self.time_path else None,
+            times=rows.value.times(self.time_path),
         )
 
     def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:

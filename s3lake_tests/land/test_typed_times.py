@@ -92,10 +92,10 @@ def test_a_field_of_connect_s_json(type: str, name: str | None, value: Any, hour
     assert hours_of("connect_json", envelope, times=times, format=format, url="") == hour
 
 
-@pytest.mark.parametrize("times", ["connect", "exact"])
+@pytest.mark.parametrize(("times", "format"), EACH)
 @pytest.mark.parametrize(("type", "name", "value", "hour"), NAMED)
 def test_a_field_of_a_json_schema(
-    registry: SchemaRegistry, type: str, name: str | None, value: Any, hour: str, times: str
+    registry: SchemaRegistry, type: str, name: str | None, value: Any, hour: str, times: str, format: str
 ) -> None:
     kind = {"string": "string", "double": "number"}.get(type, "integer")
     field = {
@@ -105,7 +105,7 @@ def test_a_field_of_a_json_schema(
     }
     number = registry.add({"type": "object", "properties": {"at": field}}, "JSON")
     value = framed(number, json.dumps({"at": value}).encode())
-    assert hours_of("json_schema", value, times=times, format="parquet", url=registry.url) == hour
+    assert hours_of("json_schema", value, times=times, format=format, url=registry.url) == hour
 
 
 @pytest.mark.parametrize(("times", "format"), EACH)
