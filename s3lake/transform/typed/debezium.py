@@ -122,7 +122,7 @@ def _find(members: Mapping[str, Member], reference: Reference) -> Member | None:
     parent = None if reference.struct is None else members.get(reference.struct)
     if parent is None or not isinstance(parent.type, Struct):
         return own
-    inner = open_struct(parent.type, parent.detail if parent.detail.inner else None, parent.array)
+    inner = open_struct(parent.type, parent.detail, parent.array)
     if reference.field in inner:
         return inner[reference.field]
     if own is None or not parent.array.null_count:
@@ -161,7 +161,7 @@ def _list_topics(unwrapping: Unwrapping, row: Member, group: Group) -> tuple[lis
     """Return the topics that rows name. Raise a Refusal if their schema has no such column of text."""
     if not unwrapping.route or group.topics is None:
         return group.topics, {}
-    column = open_struct(row.type, row.detail if row.detail.inner else None, row.array).get(unwrapping.route)
+    column = open_struct(row.type, row.detail, row.array).get(unwrapping.route)
     if column is None:
         route(MISSING, unwrapping.route, "")
     assert column is not None
@@ -285,7 +285,7 @@ def _require_place(members: Mapping[str, Member], path: Path) -> None:
         if outer is None or not isinstance(outer.type, Struct):
             of = "not in the schema" if outer is None else f"{outer.type} by its schema"
             raise Refusal(f"field {first!r} is {of}, a struct is needed for {'.'.join(path)!r}")
-        _require_place(open_struct(outer.type, outer.detail if outer.detail.inner else None, outer.array), tuple(rest))
+        _require_place(open_struct(outer.type, outer.detail, outer.array), tuple(rest))
 
 
 def _remove_headers(paths: Mapping[str, Path], group: Group) -> Group:

@@ -187,7 +187,7 @@ def find_member(typed: Typed, path: Sequence[str], side: str) -> Member:
         if not isinstance(member.type, Struct):
             at = f"field {'.'.join(path[:depth])!r}" if depth else f"the {side}"
             raise Refusal(f"{at} is {member.type} by its schema, a struct is needed for {'.'.join(path)!r}")
-        members = open_struct(member.type, member.detail if member.detail.inner else None, member.array)
+        members = open_struct(member.type, member.detail, member.array)
         if name not in members:
             raise Refusal(f"field {'.'.join(path)!r} is not in the schema: it has {', '.join(members)[:200]}")
         member = members[name]
@@ -216,7 +216,7 @@ def flatten(side: Side, delimiter: str, group: Group) -> Changed:
             for name, member in members.items():
                 path, is_required = f"{prefix}{name}", required and member.detail.required
                 if isinstance(member.type, Struct):
-                    details = member.detail if member.detail.inner else None
+                    details = member.detail
                     inner = open_struct(member.type, details, member.array)
                     add_leaves(inner, f"{path}{delimiter}", required=is_required)
                 else:

@@ -162,7 +162,8 @@ def open_struct(type: Type, detail: Detail | None, array: pa.StructArray) -> dic
     if list(fields_of(type)) == [PLACEHOLDER]:
         return {}  # it holds the place of fields, until there is one
     columns = array.flatten() if array.null_count else [array.field(at) for at in range(array.type.num_fields)]
-    details = detail.inner if detail is not None else [Detail()] * len(columns)
+    # Of a schema of Protobuf nothing is known but the types: everything may be null.
+    details = detail.inner if detail is not None and detail.inner else [Detail()] * len(columns)
     pairs = zip(fields_of(type).items(), details, columns, strict=True)
     return {name: Member(of, each, column) for (name, of), each, column in pairs}
 

@@ -71,7 +71,7 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
         raise Refusal(f"{_EVENT}: its schema needs the structs {side!r} and 'source'")
     for place in pc.indices_nonzero(row.array.is_null()).to_pylist():
         refused[place] = f"field {side!r} of the change event is null, so it has no row"
-    of_source = open_struct(source.type, source.detail if source.detail.inner else None, source.array)
+    of_source = open_struct(source.type, source.detail, source.array)
     databases = _list_texts(of_source, "schema" if "schema" in of_source else "db")
     names: list[dict[str, str]] = []
     for place, (database, table) in enumerate(zip(databases, _list_texts(of_source, "table"), strict=True)):

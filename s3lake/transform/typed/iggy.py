@@ -131,7 +131,7 @@ def _shape_type(type: Type) -> Any:
 
 
 def _open(member: Member) -> dict[str, Member]:
-    return open_struct(member.type, member.detail if member.detail.inner else None, member.array)
+    return open_struct(member.type, member.detail, member.array)
 
 
 def _find(members: Mapping[str, Member], path: Path) -> Member:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime as dt
+import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from s3lake.land import binding
 from s3lake.transform.batch import apply_chain
 from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.test_protobuf import of
 from s3lake_tests.schema.registry.server import datum, framed, serving
 from s3lake_tests.transform.kit import (
     Message,
@@ -41,6 +44,42 @@ LANDED = {
     "state": "x",
 }
 TYPES = {"id": "int64!", "price": "decimal(38,2)", "at": "timestamp", "state": "string!"}
+
+
+PROTO = """
+syntax = "proto3";
+package shop.orders;
+message Value { int64 id = 1; optional string note = 2; }
+message Source { string table = 1; }
+message Envelope { Value before = 1; Value after = 2; Source source = 3; string op = 4; }
+"""
+JSON_SCHEMA = {
+    "type": "object",
+    "title": "shop.orders.Envelope",
+    "definitions": {
+        "row": {
+            "type": "object",
+            "title": "shop.orders.Value",
+            "properties": {"id": {"type": "integer"}, "note": {"oneOf": [{"type": "null"}, {"type": "string"}]}},
+        }
+    },
+    "properties": {
+        "before": {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/row"}]},
+        "after": {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/row"}]},
+        "source": {"type": "object", "properties": {"table": {"type": "string"}}},
+        "op": {"type": "string"},
+    },
+}
+PLAIN_EVENTS: list[dict[str, Any]] = [
+    {"after": {"id": 1, "note": "x"}, "source": {"table": "t"}, "op": "c"},
+    {"before": {"id": 1, "note": None}, "source": {"table": "t"}, "op": "d"},
+    {"source": {"table": "t"}, "op": "t"},
+]
+
+
+def of_protobuf(event: dict[str, Any]) -> bytes:
+    """The third message of the schema."""
+    return b"\2\4" + bytes(of("shop.orders.Envelope", PROTO)(**event).SerializeToString())
 
 
 def envelope(*columns: dict[str, Any], name: str = "srv.s.t.Envelope") -> dict[str, Any]:
@@ -144,6 +183,18 @@ def test_a_value_without_a_schema_takes_the_schema_of_its_key_only_where_the_key
     assert (texts_of(done, "key"), schemas.codes.tolist()) == ([b'{"id":1}', b'{"id":1,"a":"x"}'], [-1, 0])
 
 
+def test_a_row_of_protobuf_is_changed_by_the_next_transform() -> None:
+    steps: tuple[dict[str, object], ...] = (
+        {"type": TYPE},
+        {"type": "InsertField$Value", "options": {"offset.field": "o"}},
+    )
+    with serving() as registry:
+        number = registry.add(PROTO, "PROTOBUF")
+        links = dataclasses.replace(binding.chain(sink(registry.url, *steps)), value="protobuf")
+        done = apply_chain(links, batch(framed(number, of_protobuf(PLAIN_EVENTS[0])), keys=[b"x"]), "t", 0)
+    assert (done.refused, texts_of(done, "value")) == ({}, [b'{"id":1,"note":"x","o":100}'])
+
+
 def test_only_columns_that_may_be_null_are_left_out_unless_all_are_asked_for() -> None:
     value = {"schema": envelope(), "payload": event("c", None, ROW)}
     message = Message(value, headers=(("h", b'["id","price","absent"]'),))
@@ -177,6 +228,34 @@ def test_events_of_a_registry_are_known_by_the_name_of_their_record(fills: str, 
     schemas = done.columns["value"].schemas
     assert schemas is not None
     assert [one.name for one in schemas.distinct] == ["s.Value"]
+
+
+@pytest.mark.parametrize(
+    ("converter", "schema", "kind", "encode"),
+    [
+        ("protobuf", PROTO, "PROTOBUF", of_protobuf),
+        ("json_schema", JSON_SCHEMA, "JSON", lambda event: json.dumps(event).encode()),
+    ],
+)
+def test_events_of_protobuf_and_json_schema_become_rows_of_a_table(
+    converter: str, schema: Any, kind: str, encode: Callable[[dict[str, Any]], bytes]
+) -> None:
+    options = {"delete.handling.mode": "rewrite", "add.fields": "op,table"}
+    with serving() as registry:
+        number = registry.add(schema, kind)
+        configured = sink(registry.url, {"type": TYPE, "options": options}, format={"type": "parquet"})
+        links = dataclasses.replace(binding.chain(configured), value=converter)
+        values = [framed(number, encode(event)) for event in PLAIN_EVENTS]
+        done = apply_chain(links, batch(*values, None, keys=[b"x"] * 4), "t", 0)
+    assert (done.refused, done.dropped) == ({}, 2)
+    schemas = done.columns["value"].schemas
+    assert schemas is not None
+    (one,) = schemas.distinct
+    assert str(one.type) == "struct<id: int64, note: string, __deleted: string, __op: string, __table: string>"
+    assert texts_of(done, "value") == [
+        b'{"id":1,"note":"x","__deleted":"false","__op":"c","__table":"t"}',
+        b'{"id":1,"note":null,"__deleted":"true","__op":"d","__table":"t"}',
+    ]
 
 
 @pytest.mark.parametrize(
