@@ -204,6 +204,31 @@ def test_a_chain_of_transforms_is_read_in_order() -> None:
     assert loaded.origins[("sinks", 0, "transforms", 1, "options", "field")].key == "transforms.ts.field"
 
 
+def test_a_chain_that_begins_with_debeziums_transform_is_read() -> None:
+    loaded = load(
+        "transforms=unwrap, insert + transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"
+        " + transforms.unwrap.drop.tombstones=false + transforms.unwrap.delete.handling.mode=rewrite"
+        " + transforms.unwrap.add.fields=op, table,source.ts_ms"
+        " + transforms.insert.type=org.apache.kafka.connect.transforms.InsertField$Value"
+        " + transforms.insert.timestamp.field=at"
+    )
+    unwrap, insert = loaded.config.sinks[0].transforms
+    assert (unwrap.name, unwrap.type) == ("unwrap", "io.debezium.transforms.ExtractNewRecordState")
+    assert unwrap.options == {
+        "drop.tombstones": "false",
+        "delete.handling.mode": "rewrite",
+        "add.fields": "op, table,source.ts_ms",
+    }
+    assert insert.options == {"timestamp.field": "at"}
+
+
+def test_a_class_of_others_is_refused_at_its_place_with_what_to_write_instead() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^connector\.properties:13:1: transforms\.f\.type: .*JsonPath is not"
+    ):
+        load("transforms=f + transforms.f.type=io.confluent.connect.transforms.Filter$Value")
+
+
 def test_an_invalid_option_of_a_transform_is_refused_at_its_place() -> None:
     router = "transforms.route.type=org.apache.kafka.connect.transforms.RegexRouter + transforms.route.regex=("
     with pytest.raises(ConfigurationError, match=r"^connector\.properties:14:1: transforms\.route\.regex: "):

@@ -267,25 +267,33 @@ def _insert_headers(paths: Mapping[str, Path], found: Sequence[Path]) -> Callabl
         texts = [dict(list_header_fields(paths, headers)) for headers in group.headers]
         members = open_fields(typed)
         for path in found:
-            _require_place(members, path)
+            detail = _find_place(members, path)
             column = pa.array([of[path] for of in texts], pa.string())
-            members = set_member(members, path, Member(Primitive.STRING, Detail(), column), refused)
+            if detail.required:
+                nulls = pc.indices_nonzero(column.is_null()).to_pylist()
+                refused |= dict.fromkeys(nulls, f"the header for field {'.'.join(path)!r} is null, which it cannot be")
+            members = set_member(members, path, Member(Primitive.STRING, detail, column), refused)
         return close_fields(members, typed)
 
     return insert
 
 
-def _require_place(members: Mapping[str, Member], path: Path) -> None:
-    """Raise a Refusal if a schema has a field at a path, or no structs on the way to it."""
+def _find_place(members: Mapping[str, Member], path: Path) -> Detail:
+    """Return the detail of the field at a path: of one that is there, if it is a text, or of a new one.
+
+    Raises:
+        Refusal: it has another type, or there are no structs on the way to it.
+    """
     first, *rest = path
-    if not rest and first in members:
-        raise Refusal(f"field {first!r} is in the schema already: insert it by another name")
-    if rest:
-        outer = members.get(first)
-        if outer is None or not isinstance(outer.type, Struct):
-            of = "not in the schema" if outer is None else f"{outer.type} by its schema"
-            raise Refusal(f"field {first!r} is {of}, a struct is needed for {'.'.join(path)!r}")
-        _require_place(open_struct(outer.type, outer.detail, outer.array), tuple(rest))
+    old = members.get(first)
+    if not rest:
+        if old is not None and old.type is not Primitive.STRING:
+            raise Refusal(f"field {first!r} is {old.type} by its schema, and a header is a text: use another name")
+        return Detail() if old is None else old.detail
+    if old is None or not isinstance(old.type, Struct):
+        of = "not in the schema" if old is None else f"{old.type} by its schema"
+        raise Refusal(f"field {first!r} is {of}, a struct is needed for {'.'.join(path)!r}")
+    return _find_place(open_struct(old.type, old.detail, old.array), tuple(rest))
 
 
 def _remove_headers(paths: Mapping[str, Path], group: Group) -> Group:

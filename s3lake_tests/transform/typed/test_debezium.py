@@ -310,7 +310,9 @@ def test_headers_become_fields_of_text() -> None:
     assert done.batch.column("headers").to_pylist() == [[{"key": "j", "value": b"2"}], None, None]
     taken = dataclasses.replace(messages[0], value={"schema": struct(field("a", "int64")), "payload": {"a": 1}})
     reason = run(chain(to_value, value="connect_json"), taken).refused[0]
-    assert "field 'a' is in the schema already" in reason
+    assert "field 'a' is int64 by its schema, and a header is a text" in reason
+    text = dataclasses.replace(messages[0], value={"schema": struct(field("a", "string")), "payload": {"a": "x"}})
+    assert texts_of(run(chain(to_value, value="connect_json"), text), "value") == [b'{"a":"1"}']
 
 
 def test_deletes_without_a_row_before_them_are_dropped() -> None:
