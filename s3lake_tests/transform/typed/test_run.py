@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from s3lake.sink.converter import Registry
 from s3lake.transform.batch import apply_chain
+from s3lake.transform.chain import Chain
+from s3lake_tests.schema.registry.server import framed, serving
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, batch_of, chain, field, run, smt, struct, texts_of, when
 
 A = struct(field("a", "int32"), name="A")
@@ -103,3 +106,43 @@ def test_a_chain_before_sql_gives_json_without_schemas() -> None:
     done = apply_chain(plain, batch_of([wrapped(A, {"a": 1})]), TOPIC, CLOCK)
     assert (done.columns, done.batch.column("value").to_pylist()) == ({}, [b'{"a":1,"o":100}'])
     assert plain.value_converter == "json"
+
+
+def test_a_key_with_a_schema_is_changed_with_it_next_to_a_value_without_one() -> None:
+    insert = smt("InsertField$Key", {"partition.field": "p"})
+    keyed = [Message({"v": at}, key={"schema": A, "payload": {"a": at}}) for at in range(2)]
+    done = run(chain(insert, key="connect_json", value="json"), *keyed)
+    schemas = done.columns["key"].schemas
+    assert schemas is not None
+    assert [str(one.type) for one in schemas.distinct] == ["struct<a: int32, p: int32>"]
+    assert texts_of(done, "key") == [b'{"a":0,"p":3}', b'{"a":1,"p":3}']
+    assert done.batch.column("value").to_pylist() == [b'{"v":0}', b'{"v":1}']
+
+
+def test_key_and_value_with_schemas_of_their_own_are_changed_each_by_its_steps() -> None:
+    steps = smt("ReplaceField$Key", {"renames": "a:id"}), smt("Cast$Value", {"spec": "b:int64"})
+    numbered = struct(field("b", "string"), name="B")
+    messages = [
+        Message({"schema": numbered, "payload": {"b": "7"}}, key={"schema": A, "payload": {"a": 1}}),
+        Message({"schema": numbered, "payload": {"b": "x"}}, key={"schema": A, "payload": {"a": 2}}),
+    ]
+    done = run(chain(*steps, key="connect_json", value="connect_json"), *messages)
+    assert (texts_of(done, "key"), texts_of(done, "value")) == ([b'{"id":1}'], [b'{"b":7}'])
+    assert done.refused == {1: "transform Cast$Value: field 'b' is 'x' (a text), which int64 cannot hold"}
+
+
+def test_a_value_of_avro_that_no_selected_step_changes_keeps_the_bytes_and_the_schema_of_its_producer() -> None:
+    tagged = smt("ReplaceField$Value", {"exclude": "a"}, predicate=when("HasHeaderKey", name="h"))
+    with serving() as registry:
+        fields = [{"name": "a", "type": "int"}, {"name": "b", "type": "int"}]
+        number = registry.add({"type": "record", "name": "R", "fields": fields, "connect.name": "shop.R"})
+        connection = Registry.model_validate({"url": registry.url}).connection
+        links = Chain((tagged.model_dump(),), "string", "avro", connection)
+        value = framed(number, b"\2\4")
+        done = run(links, Message(value), Message(value, headers=(("h", b""),)))
+    schemas = done.columns["value"].schemas
+    assert schemas is not None
+    files = [schemas.distinct[code].file for code in schemas.codes.tolist()]
+    assert [file is not None and b"shop.R" in file for file in files] == [True, False]
+    assert done.batch.column("value").to_pylist()[0] == value
+    assert texts_of(done, "value") == [b'{"a":1,"b":2}', b'{"b":2}']
