@@ -99,5 +99,6 @@ class Shape(FileForm, frozen=True):
             envelope=Envelope("flat", (part,), bare=bare),
             json_as_text=True,
             bare_column=part if form == "avro" else "",
+            uncompared=self.uncompared,
             null_to_default=self.null_to_default,
         )

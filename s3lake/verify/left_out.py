@@ -20,16 +20,15 @@ def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
     return value
 
 
-def split_paths(shape: Shape) -> list[list[str]]:
-    """Return the paths of the fields that are not compared, as steps: a contract left them out, or filled them."""
-    return [_STEP.findall(path) for path in sorted(shape.uncompared)]
+def split_paths(shape: Shape, part: str) -> list[list[str]]:
+    """Return the paths of the fields of keys or values that are not compared, as steps: left out, or filled."""
+    return [_STEP.findall(path) for path in sorted(list_counted(shape, part))]
 
 
 def list_counted(shape: Shape, part: str) -> frozenset[str]:
-    """Return the paths of fields of keys or values that the manifest counts as left out."""
-    if part == "value":
-        return shape.uncompared
-    return frozenset(path.removeprefix(_KEY) for path in shape.uncompared if path.startswith(_KEY))
+    """Return the paths of fields of keys or values that the manifest counts as left out, or filled."""
+    of_keys = frozenset(path for path in shape.uncompared if path.startswith(_KEY))
+    return frozenset(path.removeprefix(_KEY) for path in of_keys) if part == "key" else shape.uncompared - of_keys
 
 
 def _exclude(value: Any, path: Sequence[str]) -> Any:

@@ -155,7 +155,7 @@ class Rows:
     def _build_column_part(self, name: str, registry: Connection | None) -> Decode:
         """Return what makes a key or a value what its columns hold."""
         shape, converter = self._shape, self._shape.converter(name)
-        paths = split_paths(shape) if name == "value" or self._spread else []
+        paths = split_paths(shape, name)
         if shape.json_as_text and converter == "json":
             return _decode_line
         if shape.json_as_text and converter == "connect_json":
@@ -201,7 +201,7 @@ class Rows:
         elif form := _build_form(type):
             cells = [None if cell is None else form(cell) for cell in cells]
         if self._shape.uncompared and part == "value":
-            paths = split_paths(self._shape)
+            paths = split_paths(self._shape, part)
             if self._spread:
                 cells = [exclude_fields({name: cell}, paths).get(name) for cell in cells]
             else:

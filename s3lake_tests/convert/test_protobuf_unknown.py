@@ -183,3 +183,39 @@ def test_verify_finds_a_field_that_nobody_counts(
     staged(made, [(None, message(registry, ROWS[name].data), [])])
     report = made.verify()
     assert (report.missing, report.duplicated) == (1, 1)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_fields_of_keys_in_a_sidecar_are_counted(registry: SchemaRegistry, format: str) -> None:
+    made = world(registry, "json", key="protobuf", sidecars={"keys": format})
+    key, value = part(1, b"k") + part(20, 1), part(1, b"v") + part(21, 1)
+    staged(made, [(message(registry, key), message(registry, value), [])])
+    (manifest,) = made.manifests.values()
+    assert manifest.dropped == {"#21": 1, "key:#20": 1}
+    assert made.verify().clean
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_a_chain_of_transforms_counts_them_too(registry: SchemaRegistry, format: str) -> None:
+    insert = {"type": "InsertField$Value", "options": {"static.field": "s", "static.value": "x"}}
+    made = world(registry, format, transforms=[insert])
+    staged(made, [(None, message(registry, part(1, b"v") + part(20, 1)), [])])
+    (manifest,) = made.manifests.values()
+    assert manifest.dropped == {"#20": 1}
+    assert landed(made)[0]["s"] == "x"
+    assert made.verify().clean
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_properties_that_the_schema_of_a_key_does_not_name_are_counted(registry: SchemaRegistry, format: str) -> None:
+    number = registry.add({"type": "object", "properties": {"a": {"type": "string"}}}, "JSON")
+    made = World(
+        format={"type": format},
+        converter={"key": "json_schema", "value": "json_schema", "registry": {"url": registry.url}},
+        envelope={"fields": ["key", "value"]},
+    )
+    both = framed(number, b'{"a": "x", "b": 1}')
+    staged(made, [(both, both, [])])
+    (manifest,) = made.manifests.values()
+    assert manifest.dropped == {"b": 1, "key:b": 1}
+    assert made.verify().clean
