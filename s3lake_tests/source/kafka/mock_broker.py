@@ -12,7 +12,7 @@ from confluent_kafka import cimpl
 
 _LIBRDKAFKA = ctypes.PyDLL(cimpl.__file__)
 _PRODUCER, _OK = 0, 0
-_END, _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADER = 0, 1, 3, 4, 5, 7, 8, 9
+_END, _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 0, 1, 3, 4, 5, 7, 8, 10
 _COPY = 2
 _BATCH = 50_000  # librdkafka's queue takes twice as many
 
@@ -36,6 +36,11 @@ _new_settings = _function("rd_kafka_conf_new", ctypes.c_void_p)
 _set = _function("rd_kafka_conf_set", ctypes.c_int, ctypes.c_void_p, *[ctypes.c_char_p] * 3, ctypes.c_size_t)
 _new = _function("rd_kafka_new", ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _destroy = _function("rd_kafka_destroy", None, ctypes.c_void_p)
+_new_headers = _function("rd_kafka_headers_new", ctypes.c_void_p, ctypes.c_size_t)
+_add_header = _function(
+    *("rd_kafka_header_add", ctypes.c_int, ctypes.c_void_p),
+    *(ctypes.c_char_p, ctypes.c_ssize_t, ctypes.c_char_p, ctypes.c_ssize_t),
+)
 _flush = _function("rd_kafka_flush", ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _cluster_of = _function("rd_kafka_handle_mock_cluster", ctypes.c_void_p, ctypes.c_void_p)
 _addresses = _function("rd_kafka_mock_cluster_bootstraps", ctypes.c_char_p, ctypes.c_void_p)
@@ -56,9 +61,11 @@ class Writer:
             for field, content in ((_VALUE, record.value), (_KEY, record.key)):
                 arguments += [field, ctypes.c_char_p(content), ctypes.c_size_t(len(content or b""))]
             arguments += [_TIMESTAMP, ctypes.c_int64(record.stamp_ms)]
-            for name, content in record.headers:
-                size = ctypes.c_ssize_t(len(content or b""))
-                arguments += [_HEADER, ctypes.c_char_p(name), ctypes.c_char_p(content), size]
+            if record.headers:
+                headers = _new_headers(len(record.headers))
+                for name, content in record.headers:
+                    _add_header(headers, name, len(name), content, len(content or b""))
+                arguments += [_HEADERS, ctypes.c_void_p(headers)]
             assert _produce(ctypes.c_void_p(self._client), *arguments, _END) == _OK
             if number % _BATCH == 0 or number == len(records):
                 assert _flush(self._client, 60_000) == _OK
