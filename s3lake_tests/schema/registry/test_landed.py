@@ -5,10 +5,13 @@ import json
 from typing import Any
 
 import fastavro
+import pytest
 
+from s3lake import hours
 from s3lake.land.landing import land
+from s3lake.readback.arrow import open_dataset
 from s3lake_tests.kit.lake import START, Lake, at
-from s3lake_tests.schema.registry.server import framed, serving
+from s3lake_tests.schema.registry.server import datum, framed, serving
 
 OLD: dict[str, Any] = {
     "type": "record",
@@ -45,3 +48,26 @@ def test_avro_lands_as_its_producer_wrote_it(lake: Lake) -> None:
         json.dumps(OLD, sort_keys=True): [{"id": 1, "size": "L"}, {"id": 2, "size": "S"}],
         json.dumps(NEW, sort_keys=True): [{"id": 3, "size": "L", "note": "x"}],
     }
+
+
+@pytest.mark.slow("records of two schemas land for real above")
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_hours_of_long_and_of_double_are_verified_and_read_together(lake: Lake, format: str) -> None:
+    def of(kind: str) -> dict[str, Any]:
+        return {"type": "record", "name": "N", "fields": [{"name": "n", "type": kind}]}
+
+    with serving() as registry:
+        topic, next_hour = lake.topic(), hours.shift(START, 1)
+        long, double = registry.add(of("long")), registry.add(of("double"))
+        values = [framed(long, datum(of("long"), {"n": number})) for number in (2**53 + 1, 7)]
+        lake.produce(topic, values, at(START, 2))
+        lake.produce(topic, [framed(double, datum(of("double"), {"n": 0.5}))], at(next_hour, 1))
+        converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
+        settings = f"{converter}, format: {{type: {format}}}, errors: {{tolerance: all}}"
+        target = lake.target(topic, settings, at(START, 300))
+        land(target, [START, next_hour])
+        report = lake.verify(target)
+    assert report.differences == ()
+    assert (report.landed, report.dead_letters) == (2, 1)
+    read = open_dataset(target.sink, topic, target.stores, lake.connection, None, allow_incomplete=True).to_table()
+    assert read.column("n").to_pylist() == [2**53 + 1, 7]
