@@ -138,15 +138,15 @@ def _read_messages(
 
 def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader | str:
     if registry.descriptors:
-        reader = _compile_set(registry.descriptors, registry.message)
+        reader = _compile_set(registry.descriptors, registry.message, registry.exact)
         return f"converter.registry.descriptor_set: {reader}" if isinstance(reader, str) else reader
-    return compile_registered(registry, number, "PROTOBUF", partial(_compile_schema, path))
+    return compile_registered(registry, number, "PROTOBUF", partial(_compile_schema, registry.exact, path))
 
 
 @lru_cache(maxsize=4096)
-def _compile_schema(path: tuple[int, ...], text: str, references: References) -> _Reader | str:
+def _compile_schema(exact: bool, path: tuple[int, ...], text: str, references: References) -> _Reader | str:
     try:
-        return _compile(protoc.compile_message(text, dict(references), path))
+        return _compile(protoc.compile_message(text, dict(references), path), exact)
     except SchemaError as error:
         return str(error)
     except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
@@ -154,13 +154,13 @@ def _compile_schema(path: tuple[int, ...], text: str, references: References) ->
 
 
 @lru_cache(maxsize=64)
-def _compile_set(descriptors: bytes, name: str) -> _Reader | str:
+def _compile_set(descriptors: bytes, name: str, exact: bool) -> _Reader | str:
     try:
-        return _compile(protoc.read_message_of_set(descriptors, name))
+        return _compile(protoc.read_message_of_set(descriptors, name), exact)
     except SchemaError as error:
         return str(error)
 
 
-def _compile(descriptor: Descriptor) -> _Reader:
-    type, build = read_message(descriptor, descriptor.full_name)
+def _compile(descriptor: Descriptor, exact: bool) -> _Reader:
+    type, build = read_message(descriptor, descriptor.full_name, exact=exact)
     return _Reader(Schema(descriptor.full_name, type), Messages.of(descriptor), build)

@@ -61,8 +61,14 @@ class Column(NamedTuple):
     build: Build
 
 
-def read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...] = ()) -> Column:
+def read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...] = (), *, exact: bool = False) -> Column:
     """Return the column of a message; the members of a oneof are a struct of their own, null if none is set.
+
+    Args:
+        descriptor: of the message.
+        path: where it is.
+        inside: the messages that it is within.
+        exact: whether timestamps keep their nanoseconds.
 
     Raises:
         SchemaError: it has no columns, because it is inside of itself, for example.
@@ -82,9 +88,9 @@ def read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...] = ()
                 f"{path} has a oneof {oneof.name}, whose column is {column}, and a field {column}: rename one of them; "
                 "use bytes"
             )
-        struct = _make_struct({one.name: _read_field(one, f"{path}.{one.name}", inside) for one in oneof.fields})
+        struct = _make_struct({one.name: _read_field(one, f"{path}.{one.name}", inside, exact) for one in oneof.fields})
         members[column] = partial(_get_chosen, oneof.name), struct
-    return _make_struct(members | {one.name: _read_field(one, f"{path}.{one.name}", inside) for one in fields})
+    return _make_struct(members | {one.name: _read_field(one, f"{path}.{one.name}", inside, exact) for one in fields})
 
 
 def list_fields(descriptor: Descriptor) -> tuple[dict[str, OneofDescriptor], list[FieldDescriptor]]:
@@ -113,16 +119,16 @@ def _get_present(name: str, message: Any) -> Any:
     return getattr(message, name) if has(message, name) else None
 
 
-def _read_field(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> tuple[Get, Column]:
+def _read_field(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> tuple[Get, Column]:
     """Return what reads a field of a message, and its column."""
     get, inner = attrgetter(field.name), field.message_type
     if inner is not None and inner.GetOptions().map_entry:
-        key, value = (_read_values(inner.fields_by_name[name], path, inside) for name in ("key", "value"))
+        key, value = (_read_values(inner.fields_by_name[name], path, inside, exact) for name in ("key", "value"))
         if key.type is Primitive.STRING:
             return partial(_sort_entries, get), Column(Map(value.type), arrays.make_map(value.build))
         entry = _make_struct({"key": (itemgetter(0), key), "value": (itemgetter(1), value)})
         return lambda message: list(_sort_entries(get, message).items()), _make_list(entry)
-    column = _read_values(field, path, inside)
+    column = _read_values(field, path, inside, exact)
     if field.is_repeated:
         return get, _make_list(column)
     return partial(_get_present, field.name) if field.has_presence else get, column
@@ -138,13 +144,13 @@ def _make_list(item: Column) -> Column:
     return Column(List(item.type), arrays.make_list(item.build))
 
 
-def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> Column:
+def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> Column:
     """Return the column of what a field holds."""
     inner = field.message_type
     if inner is None:
         name = None if field.enum_type is None else _make_namer(field.enum_type)
         return _make_leaf(_PRIMITIVES[field.type], name)
-    return _read_known(field, inner) or read_message(inner, path, inside)
+    return _read_known(field, inner, exact) or read_message(inner, path, inside, exact=exact)
 
 
 def _make_leaf(type: Primitive | Decimal, read: Get | None = None) -> Column:
@@ -160,13 +166,15 @@ def _make_namer(enum: EnumDescriptor) -> Callable[[int], str]:
 # Messages that have a type of their own
 
 
-def _read_known(field: FieldDescriptor, inner: Descriptor) -> Column | None:
+def _read_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> Column | None:
     name = inner.full_name
     if name == _DECIMAL:
         return _read_decimal(field) if _list_shapes(inner) == _DECIMAL_SHAPES else None
     known = _find_googles().get(name)
     if known is None or _list_shapes(inner) != _list_shapes(known):
         return None
+    if exact and name == "google.protobuf.Timestamp":
+        return _make_leaf(Primitive.TIMESTAMP_NS, _read_nanos)
     if name in _LEAVES:
         return _make_leaf(*_LEAVES[name])
     return _make_leaf(_PRIMITIVES[known.fields_by_name["value"].type], attrgetter("value"))
@@ -199,6 +207,13 @@ def _list_shapes(descriptor: Descriptor) -> _Shapes:
 
 def _read_moment(moment: Any) -> int:
     return int(moment.seconds * 1000 + moment.nanos // 1_000_000)
+
+
+def _read_nanos(moment: Any) -> int:
+    nanos = int(moment.seconds * 1_000_000_000 + moment.nanos)
+    if not -(2**63) <= nanos < 2**63:
+        raise Misfit(Primitive.TIMESTAMP_NS, reason="is not between 1677 and 2262, which 64 bits of nanoseconds hold")
+    return nanos
 
 
 def _read_date(day: Any) -> int:

@@ -98,8 +98,9 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
     from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have
 
     if registry.descriptors:
-        return protobuf.build_set_reader(registry.descriptors, registry.message, counted)(data)
-    return protobuf.build_reader(schema.text, tuple(schema.references.items()), counted)(data[_ID_BYTES:])
+        return protobuf.build_set_reader(registry.descriptors, registry.message, counted, registry.exact)(data)
+    references_by_name = tuple(schema.references.items())
+    return protobuf.build_reader(schema.text, references_by_name, counted, registry.exact)(data[_ID_BYTES:])
 
 
 def _decode_json_schema(

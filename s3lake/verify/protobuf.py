@@ -34,11 +34,14 @@ _MOST_DIGITS = 38
 
 
 @lru_cache(4096)
-def build_reader(text: str, references: tuple[tuple[str, str], ...], counted: Collection[str]) -> Decode:
+def build_reader(
+    text: str, references: tuple[tuple[str, str], ...], counted: Collection[str], exact: bool = False
+) -> Decode:
     """Return what decodes the path of a message within its schema, and the message behind it.
 
     Args:
         counted: paths of fields that the schema does not have, and that the manifest counts.
+        exact: whether the files have timestamps in nanoseconds.
     """
 
     @lru_cache(64)
@@ -47,21 +50,21 @@ def build_reader(text: str, references: tuple[tuple[str, str], ...], counted: Co
 
     def read(data: bytes) -> Any:
         path, begin = _parse_path(data)
-        return _decode(find_descriptor(path), data[begin:], counted)
+        return _decode(find_descriptor(path), data[begin:], counted, exact)
 
     return read
 
 
 @lru_cache(64)
-def build_set_reader(descriptors: bytes, name: str, counted: Collection[str]) -> Decode:
+def build_set_reader(descriptors: bytes, name: str, counted: Collection[str], exact: bool = False) -> Decode:
     """Return what decodes messages of a descriptor set."""
     descriptor = protoc.read_message_of_set(descriptors, name)
-    return lambda data: _decode(descriptor, data, counted)
+    return lambda data: _decode(descriptor, data, counted, exact)
 
 
-def _decode(descriptor: Descriptor, data: bytes, counted: Collection[str]) -> Any:
+def _decode(descriptor: Descriptor, data: bytes, counted: Collection[str], exact: bool) -> Any:
     unknown = set[str]()
-    decoded = _to_struct(descriptor, wire.read_fields(data), "", unknown)
+    decoded = _to_struct(descriptor, wire.read_fields(data), "", unknown, exact)
     if not unknown <= set(counted):
         raise Mismatch("it has fields that its schema does not have, and that the manifest does not count")
     return decoded
@@ -89,6 +92,7 @@ class _Member(NamedTuple):
         read: makes a value of its bits or bytes; of a message, of the struct that it is.
         entry: the keys and the values of a map; None if it is none.
         nothing: what stands for it where it is not written; None if that is nothing.
+        exact: whether timestamps within it are nanoseconds.
     """
 
     name: str
@@ -99,6 +103,7 @@ class _Member(NamedTuple):
     read: _Read
     entry: tuple[_Member, _Member] | None
     nothing: Any
+    exact: bool = False
 
 
 _WIRES = {
@@ -116,23 +121,24 @@ _WIRES = {
 
 
 @lru_cache(4096)
-def _list_members(descriptor: Descriptor) -> dict[int, _Member]:
+def _list_members(descriptor: Descriptor, exact: bool) -> dict[int, _Member]:
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)
     optional = {field.name for field in proto.field if field.proto3_optional}
     oneofs = [oneof for oneof in descriptor.oneofs if oneof.fields[0].name not in optional]
     columns = {field.name: f"{oneof.name}_{number}" for number, oneof in enumerate(oneofs) for field in oneof.fields}
-    return {field.number: _make_member(field, columns.get(field.name, "")) for field in descriptor.fields}
+    return {field.number: _make_member(field, columns.get(field.name, ""), exact) for field in descriptor.fields}
 
 
-def _make_member(field: FieldDescriptor, oneof: str) -> _Member:
+def _make_member(field: FieldDescriptor, oneof: str, exact: bool) -> _Member:
     inner = field.message_type
     of = (field.name, oneof, _WIRES.get(field.type, wire.VARINT), field.is_repeated)
     if inner is not None and inner.GetOptions().map_entry:
-        key, value = (_make_member(inner.fields_by_name[name], "") for name in ("key", "value"))
-        return _Member(*of, inner, _keep, (key, value), Map() if key.wire == wire.BYTES else [])
+        key, value = (_make_member(inner.fields_by_name[name], "", exact) for name in ("key", "value"))
+        return _Member(*of, inner, _keep, (key, value), Map() if key.wire == wire.BYTES else [], exact)
     if inner is not None:
-        return _Member(*of, inner, _find_known(field, inner) or _keep, None, [] if field.is_repeated else None)
+        read = _find_known(field, inner, exact) or _keep
+        return _Member(*of, inner, read, None, [] if field.is_repeated else None, exact)
     read = _name_value(field.enum_type) if field.enum_type is not None else _SCALARS[field.type]
     if field.is_repeated:
         return _Member(*of, None, read, None, [])
@@ -140,9 +146,11 @@ def _make_member(field: FieldDescriptor, oneof: str) -> _Member:
     return _Member(*of, None, read, None, None if field.has_presence else read(empty))
 
 
-def _to_struct(descriptor: Descriptor, fields: list[wire.Field], path: str, unknown: set[str]) -> dict[str, Any]:
+def _to_struct(
+    descriptor: Descriptor, fields: list[wire.Field], path: str, unknown: set[str], exact: bool
+) -> dict[str, Any]:
     """Return a message; adds the paths of what its schema does not have."""
-    members = _list_members(descriptor)
+    members = _list_members(descriptor, exact)
     found: dict[str, Any] = {}
     chosen: dict[str, str] = {}
     for number, kind, content in fields:
@@ -192,8 +200,8 @@ def _read_messages(member: _Member, found: Any, path: str, unknown: set[str]) ->
     if member.entry is not None:
         return _to_map(member.entry, found, f"{path}[].", unknown)
     if member.is_repeated:
-        return [member.read(_to_struct(member.inner, one, f"{path}[].", unknown)) for one in found]
-    return member.read(_to_struct(member.inner, found, f"{path}.", unknown))
+        return [member.read(_to_struct(member.inner, one, f"{path}[].", unknown, member.exact)) for one in found]
+    return member.read(_to_struct(member.inner, found, f"{path}.", unknown, member.exact))
 
 
 def _to_map(entry: tuple[_Member, _Member], found: Any, path: str, unknown: set[str]) -> Any:
@@ -215,7 +223,7 @@ def _to_map(entry: tuple[_Member, _Member], found: Any, path: str, unknown: set[
         if value.inner is None:
             values[name] = value.read(last[name])
         else:
-            values[name] = value.read(_to_struct(value.inner, last[name], path, unknown))
+            values[name] = value.read(_to_struct(value.inner, last[name], path, unknown, value.exact))
     return Map(values) if key.wire == wire.BYTES else [{"key": name, "value": one} for name, one in values.items()]
 
 
@@ -267,13 +275,15 @@ _SCALARS: dict[int, _Read] = {
 # Messages that are known by their names: what they are made of is a struct by now
 
 
-def _find_known(field: FieldDescriptor, inner: Descriptor) -> _Read | None:
+def _find_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> _Read | None:
     name = inner.full_name
     if name == "confluent.type.Decimal" and _sign(inner) == "value 1 12 precision 2 13 scale 3 5":
         return _find_decimal(field)
     known = _KNOWN.get(name)
     if known is None or known[0] != _sign(inner):
         return None
+    if exact and name == f"{_GOOGLE}Timestamp":
+        return lambda at: at["seconds"] * 10**9 + at["nanos"]
     if known[1] is _to_json_text:
         is_within = field.containing_type.full_name in (*_JSON, f"{_GOOGLE}Struct.FieldsEntry")
         return _to_json_text if _is_json(inner) and not is_within else None

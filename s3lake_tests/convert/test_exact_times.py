@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake_tests.convert.records import batch
@@ -192,5 +193,61 @@ def test_debezium_s_types_of_a_side_are_verified(converter: str, format: str, si
             **({"envelope": {"fields": ["key", "value"]}} if side == "key" else {}),
         )
         staged(world, [(key, value, [])])
+        report = world.verify()
+        assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
+
+
+MOMENTS = """syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message M {
+  google.protobuf.Timestamp at = 1;
+  repeated google.protobuf.Timestamp all = 2;
+  map<string, google.protobuf.Timestamp> by = 3;
+  oneof one { google.protobuf.Timestamp of = 4; }
+}"""
+
+
+def moments(seconds: int, nanos: int) -> bytes:
+    moment = Timestamp(seconds=seconds, nanos=nanos).SerializeToString()
+    held = bytes([len(moment)]) + moment
+    entry = b"\x0a\x01k\x12" + held
+    return b"\0\x0a" + held + b"\x12" + held + b"\x1a" + bytes([len(entry)]) + entry + b"\x22" + held
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_timestamps_of_protobuf_keep_their_nanoseconds(registry: SchemaRegistry, exact: bool) -> None:
+    value = framed(registry.add(MOMENTS, "PROTOBUF"), moments(NS // 10**9, NS % 10**9))
+    connection = replace(registry.connection, exact=exact)
+    (part,) = Conversion("string", "protobuf", "parquet", "write", registry=connection)(batch(value), {}).parts
+    type = pa.timestamp("ns" if exact else "ms", "UTC")
+    expected = pa.scalar(NS if exact else NS // 10**6, pa.int64()).cast(type)
+    row = part.streams["data"].slice(0, 1)
+    struct = row.column("one_0")
+    cells = [row.column("at")[0], row.column("all")[0][0], row.column("by").items[0], struct.field(0)[0]]
+    assert [(cell.type, cell) for cell in cells] == [(type, expected)] * 4
+
+
+def test_a_timestamp_of_protobuf_beyond_nanoseconds_is_refused_with_the_reason(registry: SchemaRegistry) -> None:
+    value = framed(registry.add(MOMENTS, "PROTOBUF"), moments(-62_135_596_800, 0))
+    refused = Conversion("string", "protobuf", "parquet", "write", registry=replace(registry.connection, exact=True))(
+        batch(value), {}
+    ).refused
+    assert "is not between 1677 and 2262" in refused[0]
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro", "csv", "json"])
+@pytest.mark.parametrize("times", ["exact", "connect"])
+def test_timestamps_of_protobuf_are_verified(format: str, times: str) -> None:
+    text, data = MOMENTS, moments(NS // 10**9, NS % 10**9)
+    if format == "csv":  # it has no lists and no maps
+        text = MOMENTS[: MOMENTS.index("  repeated")] + "}"
+        data = data[: 3 + data[2]]
+    with serving() as registry:
+        value = framed(registry.add(text, "PROTOBUF"), data)
+        world = World(
+            format={"type": format},
+            converter={"value": "protobuf", "registry": {"url": registry.url}, "times": times},
+        )
+        staged(world, [(None, value, [])])
         report = world.verify()
         assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)

@@ -129,14 +129,14 @@ def test_a_field_of_avro_with_debezium_s_name(
     assert hours_of("avro", data, times=times, format=format, url=registry.url) == hour
 
 
-@pytest.mark.parametrize("format", ["parquet", "json"])
-def test_a_timestamp_of_protobuf(registry: SchemaRegistry, format: str) -> None:
+@pytest.mark.parametrize(("times", "format"), EACH)
+def test_a_timestamp_of_protobuf(registry: SchemaRegistry, times: str, format: str) -> None:
     text = (
         'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
     )
     moment = Timestamp(seconds=MS // 1000).SerializeToString()
     value = framed(registry.add(text, "PROTOBUF"), b"\0\x0a" + bytes([len(moment)]) + moment)
-    assert hours_of("protobuf", value, times="connect", format=format, url=registry.url) == MORNING
+    assert hours_of("protobuf", value, times=times, format=format, url=registry.url) == MORNING
 
 
 def test_a_field_within_structs_lists_and_maps(registry: SchemaRegistry) -> None:
