@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,11 @@ def unwrap_debezium(pattern: str, group: Group) -> Changed:
     except Refusal as refusal:
         return done, dict.fromkeys(group.rows.tolist(), str(refusal))
     refused: dict[int, str] = {}
-    deletes, others = group.split(np.array([one == "d" for one in operations], np.bool_))
-    for row, each in (("before", deletes), ("after", others)):
+    deletes = np.array([one == "d" for one in operations], np.bool_)
+    keys = group.key if isinstance(group.key, list) else [None] * len(group)
+    texts = np.array([isinstance(one, str) for one in keys], np.bool_)
+    for row, mask in product(("before", "after"), (texts, ~texts)):
+        each = group.take(np.flatnonzero(mask & (deletes if row == "before" else ~deletes)))
         if len(each):
             groups, reasons = change_struct("value", partial(_take_row, row, pattern), each)
             done, refused = [*done, *groups], refused | reasons
@@ -84,9 +88,13 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
     stamps = members.get("ts_ms")
     if stamps is None or stamps.type is not Primitive.INT64:
         raise Refusal(f"{_EVENT}: its schema has no int64 'ts_ms'")
+    for place in pc.indices_nonzero(stamps.array.is_null()).to_pylist():
+        refused.setdefault(place, "field 'ts_ms' of the change event is null, so _cdc has no time")
     added = {
         "op": Member(Primitive.STRING, REQUIRED, pa.array(operations, pa.string())),
-        "ts": Member(Primitive.TIMESTAMP, REQUIRED, stamps.array.cast(arrow_type(Primitive.TIMESTAMP))),
+        "ts": Member(
+            Primitive.TIMESTAMP, Detail(required=True, version=1), stamps.array.cast(arrow_type(Primitive.TIMESTAMP))
+        ),
         "offset": Member(Primitive.INT64, Detail(), list_parts(group, "offset", "")),
         **{
             name: Member(Primitive.STRING, REQUIRED, pa.array([one[name] for one in names], pa.string()))
@@ -96,8 +104,8 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
     if isinstance(group.key, Typed):
         schema = group.key.schema
         added["key"] = Member(schema.type, schema.detail or Detail(), group.key.array)
-    elif isinstance(group.key, list) and all(isinstance(one, str | None) for one in group.key):
-        added["key"] = Member(Primitive.STRING, Detail(), pa.array(group.key, pa.string()))  # a text has a schema
+    elif isinstance(group.key, list) and isinstance(group.key[0], str):  # Connect has a schema of texts
+        added["key"] = Member(Primitive.STRING, Detail(), pa.array(group.key, pa.string()))
     whole = to_typed(row)
     columns = open_fields(whole)
     _require_new(columns, CDC)

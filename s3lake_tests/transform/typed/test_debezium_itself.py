@@ -36,7 +36,7 @@ PLUGINS = "io.debezium:debezium-connect-plugins:3.6.1.Final"
 CONNECT = "4.3.0"
 """The version of Kafka Connect that Debezium needs."""
 CLASS = "io.debezium.transforms.ExtractNewRecordState"
-_ROWS = Limits(deep=1, defaults=False, scales=(0, 2, 5), roots=("struct",))
+ROWS = Limits(deep=1, defaults=False, scales=(0, 2, 5), roots=("struct",))
 _SOURCE = [
     {"field": "db", "type": "string"},
     {"field": "table", "type": "string"},
@@ -73,7 +73,7 @@ class Case(NamedTuple):
 
 
 def random_case(random: Random) -> Case:
-    row = random_schema(random, _ROWS) | {"name": "srv.db.t.Value", "optional": True}
+    row = random_schema(random, ROWS) | {"name": "srv.db.t.Value", "optional": True}
     row["fields"] += [{"field": "route", "type": "string", "optional": True}] if random.random() < 0.5 else []
     if random.random() < 0.05:
         row["fields"] += [{"field": random.choice(("__deleted", "__op")), "type": "string", "optional": True}]
@@ -92,27 +92,29 @@ def random_case(random: Random) -> Case:
         "name": "K",
     }
     key["fields"] += [{"field": "id", "type": "string"}]
-    header = None if listed is None else _text({"type": "array", "items": {"type": "string"}}, listed)
+    header = None if listed is None else connect_text({"type": "array", "items": {"type": "string"}}, listed)
     record = Record(
-        value=_random_value(random, row),
-        key=_text(key, {"k": 1, "id": "x"}) if random.random() < 0.9 else None,
-        headers=(("h", _text({"type": "string"}, "x")), *([("dropped", header)] if header is not None else [])),
+        value=random_event(random, row),
+        key=connect_text(key, {"k": 1, "id": "x"}) if random.random() < 0.9 else None,
+        headers=(("h", connect_text({"type": "string"}, "x")), *([("dropped", header)] if header is not None else [])),
         topic=TOPIC,
     )
     return Case(record, listed, ours, theirs)
 
 
-def _text(schema: Mapping[str, Any], payload: Any) -> bytes:
+def connect_text(schema: Mapping[str, Any], payload: Any) -> bytes:
+    """Return a value with its schema as Connect's JSON has it."""
     return json.dumps({"schema": schema, "payload": payload}).encode()
 
 
-def _random_value(random: Random, row: dict[str, Any]) -> bytes | None:
+def random_event(random: Random, row: dict[str, Any]) -> bytes | None:
+    """Return a change event, or what else a topic of Debezium has."""
     kind = random.choice(("c", "c", "u", "u", "r", "d", "d", "d", "t", "none", "null", "heartbeat", "other"))
     if kind == "none":
         return None
     if kind == "heartbeat":
         beat = {"type": "struct", "name": "io.debezium.connector.common.Heartbeat"}
-        return _text(beat | {"fields": [{"field": "ts_ms", "type": "int64"}]}, {"ts_ms": 5})
+        return connect_text(beat | {"fields": [{"field": "ts_ms", "type": "int64"}]}, {"ts_ms": 5})
     schema: dict[str, Any] = {
         "type": "struct",
         "name": random.choice(("x", "srv.db.t.Envelopes", "Envelope")) if kind == "other" else "srv.db.t.Envelope",
@@ -130,17 +132,18 @@ def _random_value(random: Random, row: dict[str, Any]) -> bytes | None:
         transaction = {"field": "transaction", "type": "struct", "name": "event.block", "fields": _TRANSACTION}
         schema["fields"] += [transaction | {"optional": True}]
     if kind == "null":
-        return _text(schema, None)
+        return connect_text(schema, None)
     before = _random_row(random, row) if kind in "ud" and random.random() < 0.9 else None
     after = _random_row(random, row) if kind in ("c", "u", "r", "other") else None
     lsn = random.choice((None, 9))
     source = {"db": "d", "table": "t", "ts_ms": 5, "lsn": lsn, "snapshot": random.choice(("true", "last"))}
-    payload = {"before": before, "after": after, "source": source, "op": "c" if kind == "other" else kind, "ts_ms": 7}
+    payload = {"before": before, "after": after, "source": source, "op": "c" if kind == "other" else kind}
+    payload["ts_ms"] = 7 if random.random() < 0.95 else None
     if has_transaction:
         payload["transaction"] = random.choice(
             (None, {"id": "t:1", "total_order": 2, "data_collection_order": 1}),
         )
-    return _text(schema, payload)
+    return connect_text(schema, payload)
 
 
 def _random_row(random: Random, row: dict[str, Any]) -> dict[str, Any]:
@@ -261,15 +264,17 @@ def compare_headers(seed: int, count: int, connect: Connect) -> Counter[str]:
     random = Random(seed)
     counts = Counter[str]()
     for number in range(count):
-        schema = random_schema(random, _ROWS)
+        schema = random_schema(random, ROWS)
         # A dot makes a path, and Debezium takes no blank.
         names = [one["field"] for one in schema["fields"] if not {" ", "."} & set(one["field"])] or ["z"]
         # Debezium remembers the first schema that an instance made of a value's: each case has its own.
         fields = random.choice((f"n{number},m{number}", f"{random.choice(names)},n{number}", f"x.y,n{number}"))
         options = {"headers": "h,i", "fields": fields, "operation": random.choice(("move", "copy"))}
         headers = [("h", "1"), ("j", "x")] if random.random() < 0.7 else [("j", "x"), ("i", "true")]
-        value = None if random.random() < 0.1 else _text(schema, random_value(random, schema | {"optional": False}))
-        typed = tuple((name, _text({"type": "string"}, text)) for name, text in headers)
+        value = (
+            None if random.random() < 0.1 else connect_text(schema, random_value(random, schema | {"optional": False}))
+        )
+        typed = tuple((name, connect_text({"type": "string"}, text)) for name, text in headers)
         record, step = Record(value, headers=typed, topic=TOPIC), ("io.debezium.transforms.HeaderToValue", options)
         (answer,) = connect.transform([(record, [step])])
         message = Message(value, headers=tuple((name, text.encode()) for name, text in headers))
