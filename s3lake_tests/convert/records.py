@@ -46,7 +46,7 @@ def lines(by: Conversion, records: pa.RecordBatch) -> list[str]:
     return [line.decode() for line in part.streams["data"].to_pylist()]
 
 
-def table(converted: Converted) -> list[dict[str, Any]]:
+def table(converted: Converted) -> list[Any]:
     """The rows of the one part."""
     (part,) = converted.parts
     return part.streams["data"].to_pylist()  # type: ignore[no-any-return]

@@ -110,7 +110,7 @@ JSON_SCHEMA = {
     },
     "definitions": {"x": {"type": "string", "$anchor": "x"}},
 }  # fmt: skip
-STRANGE = (
+STRANGE: tuple[Any, ...] = (
     None,
     True,
     0,
