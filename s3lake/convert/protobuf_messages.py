@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MESSAGE: Any = empty_pb2.Empty
 """Has the methods of all messages."""
+has: Callable[[Any, str], bool] = _MESSAGE.HasField
+"""Returns whether a field of a message, which has presence, is set."""
 _FIELD = descriptor_pb2.FieldDescriptorProto
 
 
@@ -70,11 +72,6 @@ def choose(oneof: str, message: Any) -> str | None:
     """Return which member of a oneof is set. Return None if none is."""
     name: str | None = _MESSAGE.WhichOneof(message, oneof)
     return name
-
-
-def has(message: Any, name: str) -> bool:
-    """Return whether a field that has presence is set."""
-    return bool(_MESSAGE.HasField(message, name))
 
 
 def list_oneofs(descriptor: Descriptor) -> dict[str, OneofDescriptor]:

@@ -219,3 +219,28 @@ def test_properties_that_the_schema_of_a_key_does_not_name_are_counted(registry:
     (manifest,) = made.manifests.values()
     assert manifest.dropped == {"b": 1, "key:b": 1}
     assert made.verify().clean
+
+
+EDITION = """
+edition = "2023";
+enum Colour { option features.enum_type = CLOSED; RED = 0; BLUE = 1; }
+message Event {
+  repeated Colour colours = 1; Colour colour = 2; Inner inner = 3 [features.message_encoding = DELIMITED];
+  int32 always = 4 [features.field_presence = IMPLICIT];
+  repeated int32 spread = 5 [features.repeated_field_encoding = EXPANDED]; map<string, Colour> by_name = 6;
+}
+message Inner { int32 n = 1; }
+"""
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_a_schema_of_an_edition_is_read_alike(registry: SchemaRegistry, format: str) -> None:
+    made = world(registry, format)
+    inner = b"\x1b" + part(1, 5) + part(9, 1) + b"\x1c"
+    data = part(1, b"\0\7\1") + part(2, 9) + inner + part(5, 1) + part(5, 2) + part(6, part(1, b"k") + part(2, 7))
+    staged(made, [(None, framed(registry.add(EDITION, "PROTOBUF"), b"\0" + data), [])])
+    (manifest,) = made.manifests.values()
+    assert manifest.dropped == {"inner.#9": 1}
+    row = {"colours": ["RED", "7", "BLUE"], "colour": "9", "inner": {"n": 5}, "always": 0}
+    assert landed(made) == [{**row, "spread": [1, 2], "by_name": {"k": "7"}}]
+    assert made.verify().clean
