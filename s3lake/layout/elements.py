@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import date, datetime, tzinfo
+from datetime import time as clock
 from functools import lru_cache, reduce
 from itertools import repeat
 from typing import Any
@@ -26,7 +27,7 @@ from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
-_DAY_MS = 86_400_000
+_EPOCH = date(1970, 1, 1).toordinal()
 _OF_DAY = frozenset({"time", "time_us"})
 _PER_MS = {"timestamp": 1, "timestamp_us": 1_000, "timestamp_ns": 1_000_000}
 _TIME_BITS = 64  # of a column of times: what needs them all is of no date
@@ -316,7 +317,7 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> 
     """Convert the time in a field to epoch milliseconds: a number, digits, or ISO 8601 text.
 
     A number is in the unit of the field's type, a fraction of a millisecond is cut down. Without such a type, and for
-    digits, it is epoch milliseconds. A text without an offset is read in the zone `where`.
+    digits, it is epoch milliseconds. A text without an offset, and a date, is read in the zone `where`.
 
     Args:
         value: as it is in JSON.
@@ -330,7 +331,7 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> 
     if value is None:
         raise NoObjectKeyError(f"{what} is null or missing: it has no time")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _read_number(value, what, time)
+        return _read_number(value, where, what, time)
     if not isinstance(value, str):
         shape = _SHAPES[type(value)]
         raise NoObjectKeyError(f"{what} is {shape}, not a time: write epoch milliseconds or ISO 8601 text")
@@ -349,8 +350,11 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> 
         ) from None
 
 
-def _read_number(number: int | float, what: str, time: str | None) -> int:
-    """Return the epoch milliseconds of a number in a unit. Source: Connect takes any Number, as its long value."""
+def _read_number(number: int | float, where: tzinfo, what: str, time: str | None) -> int:
+    """Return the epoch milliseconds of a number in a unit. Source: Connect takes any Number, as its long value.
+
+    A date has no zone: as text without an offset, it is the day of the zone `where`.
+    """
     if isinstance(number, float):
         if not math.isfinite(number):
             raise NoObjectKeyError(f"{what} is {number}, not a time: write epoch milliseconds or ISO 8601 text")
@@ -359,7 +363,12 @@ def _read_number(number: int | float, what: str, time: str | None) -> int:
         return number
     if time in _OF_DAY:
         raise NoObjectKeyError(f"{what} is a time of day by its schema, and has no date: take a field with a timestamp")
-    return number * _DAY_MS if time == "date" else number // _PER_MS[time]
+    if time != "date":
+        return number // _PER_MS[time]
+    try:
+        return round(datetime.combine(date.fromordinal(_EPOCH + number), clock(), where).timestamp()) * 1000
+    except (ValueError, OverflowError):
+        raise NoObjectKeyError(f"{what} is {number} days since 1970, which is not of the years 1 to 9999") from None
 
 
 def check_key_text(value: str, what: str) -> str:

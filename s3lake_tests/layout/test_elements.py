@@ -230,8 +230,8 @@ def test_any_other_value_of_a_time_is_refused(value: Any, why: str) -> None:
 @pytest.mark.parametrize(
     ("type", "number", "epoch_ms"),
     [
-        ("date", 19_737, 1_705_276_800_000),
-        ("date", -1, -86_400_000),
+        ("date", 19_737, 1_705_276_800_000 + 5 * 3_600_000),  # midnight in New York
+        ("date", -1, -86_400_000 + 5 * 3_600_000),
         ("timestamp", 1_705_314_600_123, 1_705_314_600_123),
         ("timestamp_us", 1_705_314_600_123_999, 1_705_314_600_123),
         ("timestamp_us", -1, -1),
@@ -241,6 +241,12 @@ def test_any_other_value_of_a_time_is_refused(value: Any, why: str) -> None:
 )
 def test_a_number_is_in_the_unit_of_its_type(type: str | None, number: int, epoch_ms: int) -> None:
     assert read_time(number, NEW_YORK, "field ts", type) == epoch_ms
+
+
+@pytest.mark.parametrize("days", [-719_163, 2_932_897, 2**62])
+def test_a_date_of_no_year_is_refused(days: int) -> None:
+    with pytest.raises(NoObjectKeyError, match="days since 1970, which is not of the years 1 to 9999"):
+        read_time(days, NEW_YORK, "field ts", "date")
 
 
 @pytest.mark.parametrize("type", ["time", "time_us"])
