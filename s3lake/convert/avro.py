@@ -66,9 +66,10 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
-        if skipped == 0 or not request.spliced or request.null_to_default:
+        is_filled = request.null_to_default and _can_fill(reader.schema)
+        if skipped == 0 or not request.spliced or is_filled:
             reader = replace(reader, schema=replace(reader.schema, file=None))
-        finish = _fill_nulls if request.null_to_default else _keep
+        finish = _fill_nulls if is_filled else _keep
         array, is_sound = avro_columns.decode(reader.decode, raw, rows, skipped)
         gathering.add(reader.schema, rows[is_sound], finish(array, reader.schema))
         if not is_sound.all():
@@ -101,6 +102,10 @@ def _read_one_by_one(
     array = finish(reader.build(values), reader.schema)
     gathering.add(replace(reader.schema, file=None), np.array(kept, np.int64), array)
     return refused
+
+
+def _can_fill(schema: Schema) -> bool:
+    return schema.detail is not None and null_defaults.can_fill(schema.type, schema.detail)
 
 
 def _keep(array: pa.Array, _: Schema) -> pa.Array:

@@ -21,7 +21,7 @@ def fill_nulls(array: pa.Array, type: Type, detail: Detail) -> pa.Array:
 
     A default that has parts itself (a record, a list or map that is not empty) is none of a column: its null stays.
     """
-    if not _has_default(type, detail):
+    if not can_fill(type, detail):
         return array
     if array.offset:
         array = pa.concat_arrays([array])  # no mask goes with what is cut out of a list
@@ -41,12 +41,12 @@ def fill_nulls(array: pa.Array, type: Type, detail: Detail) -> pa.Array:
 
 
 @functools.lru_cache(maxsize=4096)
-def _has_default(type: Type, detail: Detail) -> bool:
-    """Return whether a field within has a default."""
-    if isinstance(type, Struct) and any(one.default not in (None, "null") for one in detail.inner):
+def can_fill(type: Type, detail: Detail) -> bool:
+    """Return whether a field within can be null, and has a default for that."""
+    if isinstance(type, Struct) and any(one.default not in (None, "null") and not one.required for one in detail.inner):
         return True
     types = fields_of(type).values() or [item_of(type)]
-    return any(_has_default(of, each) for of, each in zip(types, detail.inner, strict=False))
+    return any(can_fill(of, each) for of, each in zip(types, detail.inner, strict=False))
 
 
 def _fill_field(array: pa.Array, type: Type, detail: Detail) -> pa.Array:

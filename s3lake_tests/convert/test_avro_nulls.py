@@ -102,3 +102,13 @@ def test_writer_and_verifier_agree_on_nulls_of_avro(
 ) -> None:
     some = world(registry, {"format": {"type": format}}, {"key": "avro", "value": "avro", "null_to_default": sides})
     agree(some, [(value, value, []) for value in raws(registry)], 1)
+
+
+@pytest.mark.parametrize("type", ["int", ["null", "int"]], ids=str)
+def test_a_schema_whose_nulls_have_no_default_keeps_the_producers_bytes(registry: SchemaRegistry, type: Any) -> None:
+    default = {"default": None} if isinstance(type, list) else {"default": 7}
+    schema = {"type": "record", "name": "db.Row", "pii": True, "fields": [{"name": "a", "type": type, **default}]}
+    data = datum(schema, {"a": 5})
+    convert = Conversion(*("string", "avro", "avro", "write"), registry=registry.connection, null_to_default=("value",))
+    (part,) = convert(batch(framed(registry.add(schema), data)), {}).parts
+    assert part.streams["data"].column(0).to_pylist() == [data]
