@@ -62,7 +62,7 @@ class Chain:
             if step.json_only and not is_json:
                 notices.append(f"{label}: it changes JSON only, and converter.value is {self.value}")
                 continue
-            if step.without_schema and "value" not in described:
+            if step.without_schema and not (described & {"value"} and self._reads_schemas):
                 notices.append(f"{label}: {step.without_schema}")
             if step.schema_only and not described & step.reads:
                 notices.append(f"{label}: it changes schemas only, and this sink's {min(step.reads)}s have none")
@@ -134,6 +134,11 @@ class Chain:
     def has_schema(self, side: str) -> bool:
         """Return whether keys or values come with a schema, which transforms change as well."""
         return self.keeps_schemas and CONVERTERS[self.key if side == "key" else self.value].wrapped
+
+    @property
+    def _reads_schemas(self) -> bool:
+        """Whether values come with their schema: those of a JSON Schema only in tables."""
+        return self.tabular or self.value != "json_schema"
 
     def _converter_after(self, side: str, converter: str) -> str:
         return "json" if self.gives_json(side) and not self.has_schema(side) else converter

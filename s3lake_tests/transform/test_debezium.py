@@ -1,5 +1,6 @@
 """Debezium's transforms of values without a schema, and their options."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -171,6 +172,15 @@ def test_versions_that_disagree_are_a_notice() -> None:
     both = notices(delete_tombstone_handling_mode="drop", drop_tombstones="false")
     assert "drop.tombstones has no effect: delete.tombstone.handling.mode is set" in both
     assert "operation.header is called add.headers today" in notices(operation_header="true")
+
+
+@pytest.mark.parametrize(
+    ("value", "tabular", "by_shape"),
+    [("json", True, True), ("avro", False, False), ("json_schema", True, False), ("json_schema", False, True)],
+)
+def test_events_that_are_known_by_their_shape_are_a_notice(value: str, tabular: bool, by_shape: bool) -> None:
+    links = dataclasses.replace(chain(unwrap(), value=value), tabular=tabular)
+    assert any("values without a schema" in notice for notice in links.notices) is by_shape
 
 
 # HeaderToValue
