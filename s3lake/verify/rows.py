@@ -232,8 +232,9 @@ class Rows:
     def _build_text_part(self, name: str, registry: Connection | None) -> Decode:
         """Return what makes a key or a value what the text of its row holds."""
         decode = self._build_text_decoder(name, registry)
-        as_it_is = self._shape.format.startswith("json") and self._shape.converter(name) == "json_schema"
-        sort = sort_json_texts if self._shape.converter(name) == "protobuf" else keep
+        converter = self._shape.converter(name)
+        as_it_is = self._shape.format.startswith("json") and converter == "json_schema" and converter not in self._typed
+        sort = sort_json_texts if converter == "protobuf" else keep
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
