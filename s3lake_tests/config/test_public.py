@@ -42,6 +42,7 @@ LOADS = {
     "twice.properties": (1, "flush.size: is given again in line 14; that one counts"),
     "path-without-time.json": (4, "path.format: is read by nothing without partitioner.class=TimeBasedPartitioner"),
     "router.json": (1, ""),
+    "tombstone-handler.json": (1, ""),
     "insert-field.json": (2, ""),
     "shell-variables.json": (6, ""),
     "minio.json": (4, ""),
@@ -71,7 +72,6 @@ LOADS = {
     "typo-key.json": (1, "did you mean rotate.schedule.interval.ms?"),
 }
 REFUSED = {
-    "tombstone-handler.json": (1, "is not a transform of s3lake"),
     "no-bucket.json": (4, "s3.bucket.name is missing"),
     "placeholder-bucket.json": (4, "'<your-bucket>' is not allowed"),
     "joda.json": (3, "m is the minute, and there is no hour; write M for the month"),
