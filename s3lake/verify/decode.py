@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any
 
+from s3lake.errors import S3LakeError
 from s3lake.schema.registry import Connection, RegisteredSchema, UnknownSchema, get_client
 from s3lake.verify import avro, connect
 from s3lake.verify.json_defaults import Defaults
@@ -92,7 +93,7 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
         schema = _fetch_schema(registry, data)
         if schema.language == "AVRO":
             references = tuple(schema.references.values())
-            return avro.build_reader(schema.text, references, null_to_default)(data[_ID_BYTES:])
+            return _build(avro.build_reader, schema.text, references, null_to_default)(data[_ID_BYTES:])
         if schema.language != "PROTOBUF":
             raise Mismatch(f"it is a schema of {schema.language}")
     from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have
@@ -100,7 +101,18 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
     if registry.descriptors:
         return protobuf.build_set_reader(registry.descriptors, registry.message, counted, registry.exact)(data)
     references_by_name = tuple(schema.references.items())
-    return protobuf.build_reader(schema.text, references_by_name, counted, registry.exact)(data[_ID_BYTES:])
+    reader = _build(protobuf.build_reader, schema.text, references_by_name, counted, registry.exact)
+    return reader(data[_ID_BYTES:])
+
+
+def _build(build: Callable[..., Decode], *described: Any) -> Decode:
+    """Build a reader of a schema that a stranger registered, which may make a compiler raise anything."""
+    try:
+        return build(*described)
+    except (MemoryError, S3LakeError):
+        raise
+    except Exception as error:
+        raise Mismatch(f"its schema cannot be used: {type(error).__name__}") from None
 
 
 def _decode_json_schema(
