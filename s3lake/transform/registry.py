@@ -174,6 +174,8 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
         raise UnknownTypeError(f"{type_name} is not a transform of s3lake: {remedy}")
     role = "predicate" if factories is PREDICATES else "transform"
     both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
-    raise UnknownTypeError(
-        f"{type_name!r} is not a {role} of s3lake; {did_you_mean(name, names)}there are: {', '.join(both)}"
-    )
+    package = type_name.removesuffix(name)
+    is_of_others = package != "" and not any(full_name.startswith(package) for full_name in factories)
+    hint = "" if is_of_others and name not in names else did_you_mean(name, names)
+    own = "; what a class of your own does, write with sql" if is_of_others else ""
+    raise UnknownTypeError(f"{type_name!r} is not a {role} of s3lake; {hint}there are: {', '.join(both)}{own}")

@@ -39,6 +39,9 @@ def misfit(**given: Any) -> RuleError:
         (f"{LENSES}InsertSourcePartitionOrOffsetValue", "has no meaning here: it reads a source connector's partition"),
         ("iggy.proto_convert", "has no meaning here: s3lake reads JSON, text and bytes"),
         ("com.acme.Mine", "'com.acme.Mine' is not a transform of s3lake; there are: "),
+        ("com.acme.FilterTransform$Value", "; what a class of your own does, write with sql"),
+        ("com.acme.Cast$Value", "did you mean Cast$Value?"),
+        ("org.apache.kafka.connect.transforms.MaskFeild$Value", "did you mean MaskField$Value?"),
         ("io.confluent.connect.transforms.Filter", "is not a transform of s3lake"),
     ],
 )
@@ -184,6 +187,10 @@ def test_options(kind: str, options: dict[str, Any], why: str) -> None:
     error = misfit(type=kind, options=options)
     assert why in str(error)
     assert error.path[0] == "options"
+
+
+def test_a_class_of_others_is_not_mistaken_for_one_with_a_name_like_it() -> None:
+    assert "did you mean" not in str(misfit(type="si.hekovnik.transform.FilterTransform$Value"))
 
 
 def test_an_error_points_at_its_option() -> None:
