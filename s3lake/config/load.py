@@ -100,8 +100,8 @@ def load_configuration(
 
 def _load_with_placeholders(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
     present = hours.key_of_ms(hours.now_ms())
-    placeholders = {SERVERS: "localhost:9092", START: present, cloud.REGISTRY: "http://localhost:8081"}
-    missing = {name: text for name, text in placeholders.items() if not variables.get(name)}
+    texts = {SERVERS: "localhost:9092", START: present, cloud.REGISTRY: "http://localhost:8081"}
+    missing = {name: text for name, text in texts.items() if not variables.get(name)}
     configuration = _load(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
     notices = tuple(
