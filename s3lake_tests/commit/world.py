@@ -66,8 +66,8 @@ class _InTurn:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        return [work(item) for item in items]
+    def map(self, work: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
+        return list(map(work, *items))
 
 
 class ShortId(str):

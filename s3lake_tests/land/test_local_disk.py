@@ -13,6 +13,7 @@ from s3lake.errors import LocalDiskError
 from s3lake.land.landing import land
 from s3lake.schema import protoc
 from s3lake.sink import Spark
+from s3lake.spark.launch import launch
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
@@ -81,4 +82,4 @@ def test_a_session_names_the_directory_that_it_cannot_put_its_settings_into(
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)  # the one that tests share may run already
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(LocalDiskError, match=f"nothing can be written to {closed}"):
-        spark._launch(spark.settings(Spark(master="sc://127.0.0.1:1")))
+        launch(spark.settings(Spark(master="sc://127.0.0.1:1")))
