@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-# In a worktree the installed package is another one's code: this page is about the code beside it.
+# In a worktree the installed package is another one's code: this page is about the code next to it.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import s3lake

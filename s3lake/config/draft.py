@@ -54,7 +54,7 @@ class LoadedConfig:
         settings: native path -> the setting that its value was read from; defaults have none.
         connectors: sink name -> connector, if the dialect is one of Kafka Connect's.
         without_effect: known settings that have no effect here, each with the reason.
-        placeholders: places of variables that are not set, and stand for what landing needs.
+        placeholders: places of variables that are not set, in the place of what landing needs.
     """
 
     config: Config
