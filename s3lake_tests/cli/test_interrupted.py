@@ -87,7 +87,7 @@ def test_a_command_says_that_spark_starts_before_it_has_imported_it(tmp_path: Pa
         assert running.stderr is not None
         assert running.stderr.readline() == _STARTING
         assert not [one for one in marked(mark) if "java" in one.name()]
-        until(120, lambda: any("java" in one.name() for one in marked(mark)))
+        until(lambda: any("java" in one.name() for one in marked(mark)))
         _, errors = running.communicate(timeout=120)
         assert running.returncode == 0, errors
         assert errors.splitlines()[-1].startswith("Spark session: ready after ")
