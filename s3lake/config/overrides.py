@@ -131,7 +131,7 @@ def _parse_text(annotation: Any, text: str) -> Any:
 
 def is_group(option: Any) -> bool:
     """True if a member of a union is a model."""
-    return isinstance(option, type) and issubclass(option, ConfigModel)
+    return any(model is option for model in models_in(option))
 
 
 def set_path(document: Any, path: Path, value: Any) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from math import inf, isfinite
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -51,7 +51,8 @@ def _takes_number(annotation: Any) -> bool:
 
 def models_in(annotation: Any) -> Iterator[type[ConfigModel]]:
     """Yield the models that a field of that annotation may hold, also in lists."""
-    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
+    # Python 3.10 calls list[X] a type too.
+    if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, ConfigModel):
         yield annotation
     for argument in get_args(annotation):
         yield from models_in(argument)
