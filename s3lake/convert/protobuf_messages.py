@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, empty_pb2, message_factory
+from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 if TYPE_CHECKING:
@@ -57,10 +58,13 @@ class Messages:
         """Return a message, and the paths of its fields that the schema does not have.
 
         Raises:
-            DecodeError: the data is no such message.
+            DecodeError: the data is no such message, or lacks a field that proto2 requires.
         """
         message = self.parse(data)
-        size = _MESSAGE.ByteSize(message)
+        try:
+            size = _MESSAGE.ByteSize(message)
+        except EncodeError as error:  # the library sees only here that a required field is missing, at any depth
+            raise DecodeError(str(error)) from None
         _MESSAGE.DiscardUnknownFields(message)
         paths = set[str]()
         if _MESSAGE.ByteSize(message) != size:

@@ -137,6 +137,32 @@ def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> No
     assert "was not written with a Schema Registry's serializer" in reasons[6]
 
 
+REQUIRED = """
+syntax = "proto2";
+message Order { required string id = 1; optional Line one = 2; repeated Line lines = 3; map<string, Line> by = 4; }
+message Line { required int32 n = 1; optional string note = 2; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "missing required fields: id"),
+        (b"\x0a\x01a\x12\x00", "missing required fields: one.n"),
+        (b"\x0a\x01a\x1a\x02\x08\x01\x1a\x03\x12\x01x", "missing required fields: lines[1].n"),
+        (b"\x0a\x01a\x22\x05\x0a\x01k\x12\x00", "missing required fields: by"),
+    ],
+)
+def test_a_message_without_a_required_field_is_refused_alone(
+    registry: SchemaRegistry, data: bytes, reason: str
+) -> None:
+    number = registry.add(REQUIRED, "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\0" + data), framed(number, b"\0\x0a\x01b")), {})
+    assert list(found.refused) == [0]
+    assert reason in found.refused[0]
+    assert [row["id"] for row in found.parts[0].streams["data"].to_pylist()] == ["b"]
+
+
 COMMON = 'syntax = "proto3"; package common; message Money { string currency = 1; int64 units = 2; }'
 BILL = 'syntax = "proto3"; import "common/money.proto"; message Bill { common.Money total = 1; }'
 
