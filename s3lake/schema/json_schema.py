@@ -188,7 +188,7 @@ class _Reader:
         branches = _list_branches(schema)
         if branches is not None:
             return self._read_union(schema, branches, base, path, inside)
-        may_be_null = schema.get("type") == "null" or _type_of(schema) is None or None in schema.get("enum", [])
+        may_be_null = _takes_only_null(schema) or _type_of(schema) is None or None in schema.get("enum", [])
         return self._read_single(schema, base, path, inside), may_be_null
 
     def _count(self) -> None:
@@ -232,10 +232,17 @@ class _Reader:
         self, schema: dict[str, Any], branches: list[Any], base: str, path: str, inside: tuple[int, ...]
     ) -> tuple[Document, bool]:
         """Read what is one of several, a text of its JSON; of one and null it is that one, which may be null."""
-        present = [branch for branch in branches if branch != {"type": "null"}]
+        present = [branch for branch in branches if not self._is_null(branch, base, path)]
         read = [self.read(branch, base, path, inside) for branch in present]
         optional = not read or len(present) < len(branches) or any(nullable for _, nullable in read)
         return _add_notes(schema, read[0][0]) if len(read) == 1 else _ANYTHING, optional
+
+    def _is_null(self, branch: Any, base: str, path: str) -> bool:
+        """Return whether a branch, or what it refers to, is null alone, whatever words describe it."""
+        while isinstance(branch, dict) and "$ref" in branch:
+            self._count()  # a reference may lead to itself
+            branch, base = self._find_target(branch["$ref"], base, path)
+        return isinstance(branch, dict) and _takes_only_null(branch)
 
     def _read_single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Document:
         match type_name := _type_of(schema):
@@ -302,6 +309,11 @@ def _list_branches(schema: dict[str, Any]) -> list[Any] | None:
         if isinstance(schema.get(word), list):
             return list(schema[word])
     return None
+
+
+def _takes_only_null(schema: dict[str, Any]) -> bool:
+    is_null_in_words = "const" in schema and schema["const"] is None
+    return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None] or is_null_in_words
 
 
 def _type_of(schema: dict[str, Any]) -> str | None:

@@ -58,7 +58,7 @@ class Defaults:
             elif isinstance(own.get("allOf"), list):
                 schema = self._merge(own, own.pop("allOf"))
             elif "type" not in own and "properties" not in own and (branches := own.get("oneOf") or own.get("anyOf")):
-                present = [branch for branch in branches if branch != {"type": "null"}]
+                present = [branch for branch in branches if not self._is_only_null(branch)]
                 if len(present) != 1:
                     return {}  # one of several: it is a text, without a default
                 nullable = {"nullable": True} if len(present) < len(branches) else {}
@@ -66,6 +66,18 @@ class Defaults:
             else:
                 return own
         return {}
+
+    def _is_only_null(self, branch: Any) -> bool:
+        """Tell whether null is all that a branch takes; a title or a description is no other value."""
+        for _ in range(100):
+            if not isinstance(branch, dict) or "$ref" not in branch:
+                break
+            branch = self._follow(branch["$ref"])
+        if not isinstance(branch, dict):
+            return False
+        names = branch.get("type")
+        allowed = branch.get("enum", [branch["const"]] if "const" in branch else [])
+        return names in ("null", ["null"]) or allowed == [None]
 
     def _merge(self, schema: dict[str, Any], branches: list[Any]) -> dict[str, Any]:
         merged = dict(schema)

@@ -126,6 +126,12 @@ PROPERTIES: dict[str, Any] = {
     "any": {},
     "of": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/to"}, {"type": "null"}]},
     "n": {"type": "integer", "default": 7},
+    "titled": {
+        "oneOf": [
+            {"type": "null", "title": "Not included"},
+            {"properties": {"k": {"anyOf": [{"const": None}, {"type": "string"}], "default": "d"}}},
+        ]
+    },
     "list": {"type": "array", "items": {"$ref": "#/definitions/to"}},
 }
 TO = {"type": "object", "properties": {"zip": {"type": "string"}, "more": {"$ref": "#"}}, "required": ["zip"]}
@@ -133,14 +139,16 @@ JSON_VALUES: list[dict[str, Any]] = [
     {"id": 1, "price": 12.34},
     {"id": 2, "price": "BNI=", "any": [1, 0.5, "x"], "of": "text", "n": 5},
     {"id": 3, "any": "x", "of": {"zip": "z"}, "list": [{"zip": "a", "unknown": 1}], "more": {"y": 1}},
-    {"id": 4, "of": None, "n": None, "list": []},
+    {"id": 4, "of": None, "n": None, "list": [], "titled": None},
+    {"id": 5, "titled": {}},
+    {"id": 6, "titled": {"k": "x"}},
     {"price": 1},
     {"id": "x"},
 ]
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-@pytest.mark.parametrize("touched", range(4))
+@pytest.mark.parametrize("touched", range(6))
 def test_writer_and_verifier_agree_on_what_a_json_schema_says(
     registry: SchemaRegistry, format: str, touched: int
 ) -> None:
