@@ -70,6 +70,16 @@ class _InTurn:
         return list(map(work, *items))
 
 
+class _NoBarrier:
+    """A barrier of one: actors run in turn, so nobody else comes to it."""
+
+    def __init__(self, _: int) -> None:
+        pass
+
+    def wait(self) -> None:
+        """Wait for nobody."""
+
+
 class ShortId(str):
     """An id that is short, so that traces are."""
 
@@ -87,6 +97,8 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
         mock.patch.object(trial, "uuid", SimpleNamespace(uuid4=uuid4)),
         mock.patch.object(trial, "time", SimpleNamespace(time=time)),
         mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),
+        mock.patch.object(trial, "threading", SimpleNamespace(Barrier=_NoBarrier)),
+        mock.patch.object(trial, "_RACES", 1),  # the world says whose request is next: the first race is as any other
         mock.patch.object(retention, "time", SimpleNamespace(time=time)),
     ]
 
