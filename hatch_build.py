@@ -21,6 +21,15 @@ except ImportError:  # by hand
 
 ROOT = Path(__file__).parent
 SOURCE = Path("s3lake/source/kafka/columns.c")
+SHIPPED = (
+    "dagster.yaml",
+    "constraints.txt",
+    "docker/prometheus/alerts.yml",
+    "docker/grafana/dashboard.json",
+    "docker/compose.yaml",
+    "docker/Dockerfile",
+)
+"""What `s3lake files` writes."""
 LIBRARY = SOURCE.with_name("libcolumns.so")
 
 
@@ -42,11 +51,14 @@ class ColumnsHook(BuildHookInterface):  # type: ignore[misc]
     """What hatchling calls before it builds a wheel, or installs one that is editable."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the library next to its source, and let the wheel have it."""
-        del version
+        """Compile the library next to its source, and let the wheel have it, and the files of `s3lake files`."""
         wanted = os.environ.get("S3LAKE_WHEEL", "")
         if self.target_name != "wheel":
             return
+        if version == "standard":  # an editable one finds them in the clone
+            for path in SHIPPED:
+                if (ROOT / path).exists():  # an image is built from a part of a clone
+                    build_data["force_include"][str(ROOT / path)] = f"s3lake/cli/shipped/{Path(path).name}"
         problem = "S3LAKE_WHEEL=any" if wanted == "any" else compile_columns(ROOT / LIBRARY)
         if problem is None:
             build_data["artifacts"].append(str(LIBRARY))

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from s3lake.cli.shipped import FILES
+
 ROOT = Path(__file__).parents[1]
 BUILDER = ROOT / ".venv-release"
 ACTIONLINT = shutil.which("actionlint") or shutil.which("actionlint", path=str(Path.home() / "go" / "bin"))
@@ -98,6 +100,8 @@ def test_a_wheel_for_a_platform_has_the_compiled_reader(
     assert wheel.stem.endswith(tag)
     with zipfile.ZipFile(wheel) as archive:
         assert ("s3lake/source/kafka/libcolumns.so" in archive.namelist()) == is_compiled
+        shipped = {name: archive.read(f"s3lake/cli/shipped/{name}") for name in FILES}
+    assert shipped == {name: (ROOT / path).read_bytes() for name, (path, _) in FILES.items()}
 
 
 @pytest.mark.slow("builds the wheel twice")

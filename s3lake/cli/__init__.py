@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land, services, status, verify
+from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land, services, shipped, status, verify
 from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
@@ -42,6 +42,7 @@ _COMMANDS: Mapping[Callable[..., None], tuple[Group, ...]] = {
     services.demo: (READING, JSON),
     files.init: (READING,),
     check.check: (SOURCE, JSON),
+    shipped.files: (JSON,),
     files.convert: (SOURCE,),
     files.preview: (SOURCE, SINK, JSON),
     files.test: (SOURCE, JSON),
