@@ -33,12 +33,18 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
 
     A partition of several hours, as of a day, is materialised once all of its hours are sealed. Dependencies other than
     `s3/<sink>/<topic>_sealed` count for nothing. An hour that is sealed while the asset is being materialised is not
-    forgotten: it is materialised again afterwards.
+    forgotten: it is materialised again afterwards. That holds for every materialisation between the sealing and the
+    sensor's next tick, as nothing says what it had read, except that of a run which seals this one hour itself.
     """
-    sealed = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.newly_updated()).allow(_SEALED)
-    missing = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.missing()).allow(_SEALED)
-    condition = sealed.since_last_handled() & ~missing & ~dg.AutomationCondition.in_progress()
-    return condition.with_label("on_sealed_hours")
+    of = dg.AutomationCondition
+    sealed, in_one_run = of.newly_updated(), of.executed_with_root_target()
+    together = of.any_deps_match(sealed & in_one_run).allow(_SEALED)
+    apart = of.any_deps_match(sealed & ~in_one_run).allow(_SEALED)
+    # What is sealed in the tick after a request was not seen by it: so a request handles nothing of its next tick.
+    by_request = of.newly_requested() | of.initial_evaluation()
+    pending = apart.since(by_request & ~apart) | together.since(of.newly_updated() | (by_request & ~together))
+    missing = of.any_deps_match(of.missing()).allow(_SEALED)
+    return (pending & ~missing & ~of.in_progress()).with_label("on_sealed_hours")
 
 
 def automation_sensor(

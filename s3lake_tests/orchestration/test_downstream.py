@@ -102,3 +102,41 @@ def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
 def test_what_was_sealed_before_the_condition_was_first_looked_at_fires_nothing(instance: dg.DagsterInstance) -> None:
     instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
     assert World(instance).tick() == []
+
+
+def test_an_hour_that_is_rewritten_after_the_asset_between_two_ticks_fires_again(world: World) -> None:
+    world.happens(SEALED, TEN)
+    assert world.tick() == [("hourly", TEN)]
+    world.happens(HOURLY, TEN)
+    world.happens(SEALED, TEN)
+    assert world.tick() == [("hourly", TEN)]
+
+
+def test_an_hour_that_is_rewritten_while_the_asset_is_made_of_it_fires_again(world: World) -> None:
+    world.happens(SEALED, TEN)
+    assert world.tick() == [("hourly", TEN)]
+    world.happens(SEALED, TEN)
+    world.happens(HOURLY, TEN)  # its run had read what was there before
+    assert world.tick() == [("hourly", TEN)]
+    world.happens(HOURLY, TEN)
+    assert world.tick() == []
+
+
+def test_a_day_with_an_hour_that_is_rewritten_while_it_is_made_fires_again(world: World) -> None:
+    world.happens(SEALED, *hours.span("2026-01-05T00", "2026-01-05T23"))
+    assert ("daily", "2026-01-05") in world.tick()
+    world.happens(SEALED, TEN)
+    world.happens(DAILY, "2026-01-05")
+    assert ("daily", "2026-01-05") in world.tick()
+
+
+def test_an_hour_that_is_sealed_and_followed_in_one_run_fires_nothing_more(world: World) -> None:
+    @dg.asset(key=SEALED, partitions_def=hours_of(SINK))
+    def sealed() -> None: ...
+
+    @dg.asset(key=HOURLY, deps=[sealed], partitions_def=hours_of(SINK))
+    def hourly() -> None: ...
+
+    job = dg.Definitions(assets=[sealed, hourly], jobs=[dg.define_asset_job("both")]).resolve_job_def("both")
+    job.execute_in_process(asset_selection=[SEALED, HOURLY], partition_key=TEN, instance=world.instance)
+    assert world.tick() == []
