@@ -27,6 +27,8 @@ from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import letters_of
 from s3lake.land.maintenance.file_sets import copy_file, is_placed_as_now, read_whole
 from s3lake.land.maintenance.kafka_records import Parts, offsets_of, read_offsets, records, slack
+from s3lake.land.maintenance.places import find_blocker as find_blocker_of_places
+from s3lake.land.maintenance.places import place
 from s3lake.land.maintenance.replace import (
     CannotChange,
     HourChange,
@@ -38,7 +40,6 @@ from s3lake.land.maintenance.replace import (
 from s3lake.land.maintenance.staged_copies import StagedCopies
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
-from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import Rows, Staging
 from s3lake.layout.key import KeyLayout
 from s3lake.objects import Shape, open_columns
@@ -105,7 +106,7 @@ def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
     if _keeps_rows(shape, landed):
         if keys.needs("key") or keys.needs("header") or keys.needs("timestamp") or keys.has_tombstones:
             return "the layout names parts of a record that its columns do not hold"
-        return ""
+        return find_blocker_of_places(keys, shape)
     if manifest.nulls == "write" and shape.format in _EMPTY_NULLS and landed.format.type not in _EMPTY_NULLS:
         return f"records without a value are empty in format {shape.format}, as are those whose value is empty"
     needed = set[str](landed.envelope.fields if landed.envelope else ())
@@ -220,7 +221,7 @@ class _Reencoder:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
                     placed = Rows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
-                    staging.add(file.partition, place_rows(keys, file.partition, rows), placed)
+                    staging.add(file.partition, place(keys, file.partition, rows, self._shape), placed)
                 files = staging.finish()
             except BaseException:
                 staging.abort()
@@ -240,7 +241,7 @@ class _Reencoder:
         """Return the digest of each group's rows, which are read again."""
         digests: dict[str, Digest] = defaultdict(Digest)
         for rows in self._read_rows(file, body):
-            groups = place_rows(keys, file.partition, rows)
+            groups = place(keys, file.partition, rows, self._shape)
             if isinstance(groups, str):
                 digests[groups].add_batch(rows)
                 continue

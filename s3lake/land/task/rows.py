@@ -86,9 +86,23 @@ def place_rows(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stamp_ms: 
     group = keys.fixed_group(partition)
     if group is not None:
         return group
-    values = [msgspec.json.encode(row, enc_hook=str) for row in _list_rows(rows)] if keys.needs("value") else ()
+    values = encode_rows(rows) if keys.needs("value") else ()
     stamps = [stamp_ms] * len(rows) if keys.needs("timestamp") else ()
-    groups = keys.groups(partition, RecordColumns(values=values, timestamps=stamps), len(rows))
+    return group_rows(keys, partition, RecordColumns(values=values, timestamps=stamps), len(rows))
+
+
+def encode_rows(rows: pa.RecordBatch) -> list[bytes]:
+    """Return each row as JSON."""
+    return [msgspec.json.encode(row, enc_hook=str) for row in _list_rows(rows)]
+
+
+def group_rows(keys: KeyLayout, partition: int, fields: RecordColumns, rows: int) -> pa.Array:
+    """Return the group of each row by what keys read of it.
+
+    Raises:
+        ConfigurationError: a row has no place in the layout.
+    """
+    groups = keys.groups(partition, fields, rows)
     strange = next((one for one in groups if not isinstance(one, str)), None)
     if strange is not None:
         raise ConfigurationError(f"a record has no place in the present layout: {strange}")

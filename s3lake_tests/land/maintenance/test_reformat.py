@@ -251,3 +251,99 @@ def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
     tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
     assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]
     world.verify_clean()
+
+
+BY_TIME = {
+    "template": "{topic}/{time:yyyy-MM-dd'T'HH}/{partition}-{offset}",
+    "time": {"source": "field", "field": "at"},
+}
+
+
+def landed_with_schema(type: str, name: str | None, value: Any, **sink: Any) -> Parts:
+    """A record of Connect's JSON with one field, `at`."""
+    field = {"type": type, "field": "at", "optional": True, **({"name": name} if name else {})}
+    schema = {"type": "struct", "optional": False, "fields": [field]}
+    return Parts(**sink).land(json.dumps({"schema": schema, "payload": {"at": value}}).encode())
+
+
+@pytest.mark.parametrize(("was", "now"), [("parquet", "avro"), ("avro", "parquet")])
+@pytest.mark.parametrize(
+    ("type", "name", "value"),
+    [
+        ("int32", "io.debezium.time.Date", 19_737),
+        ("int64", "io.debezium.time.Timestamp", 1_705_314_600_000),
+        ("int64", "io.debezium.time.MicroTimestamp", 1_705_314_600_000_000),
+        ("int64", "io.debezium.time.NanoTimestamp", 1_705_314_600_000_000_000),
+        ("int64", None, 1_705_314_600_000),
+    ],
+)
+def test_a_time_that_landed_as_a_number_of_some_unit_names_no_directory(
+    type: str, name: str | None, value: int, was: str, now: str
+) -> None:
+    sink = {"converter": {"value": "connect_json"}}
+    world = landed_with_schema(type, name, value, format={"type": was}, **sink)
+    before = world.bodies()
+    outcome = run_change("reformat", holding(changed(world, format={"type": now}, layout=BY_TIME, **sink)))
+    assert "column at holds numbers, and only the schemas of the records said whether" in outcome.blocker
+    assert world.bodies() == before
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "value", "hour"),
+    [
+        ("int32", "org.apache.kafka.connect.data.Date", 19_737, "2024-01-15T00"),
+        ("int64", "org.apache.kafka.connect.data.Timestamp", 1_705_314_600_000, "2024-01-15T10"),
+        ("string", "io.debezium.time.ZonedTimestamp", "2024-01-15T10:30:00Z", "2024-01-15T10"),
+        ("double", None, 1_705_314_600_000.0, "2024-01-15T10"),
+    ],
+)
+def test_a_time_that_landed_as_a_time_names_the_directory(type: str, name: str | None, value: Any, hour: str) -> None:
+    sink = {"converter": {"value": "connect_json"}}
+    world = landed_with_schema(type, name, value, format={"type": "parquet"}, **sink)
+    run_change("reformat", holding(changed(world, format={"type": "avro"}, layout=BY_TIME, **sink)))
+    (key,) = world.bodies()
+    assert key.startswith(f"verified/{hour}/0-0")
+    world.verify_clean()
+
+
+def test_a_number_of_records_without_a_schema_is_milliseconds() -> None:
+    world = Parts(format={"type": "parquet"}).land(b'{"at":1705314600000}')
+    run_change("reformat", holding(changed(world, format={"type": "avro"}, layout=BY_TIME)))
+    (key,) = world.bodies()
+    assert key.startswith("verified/2024-01-15T10/0-0")
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "value", "text"),
+    [
+        ("int64", "org.apache.kafka.connect.data.Timestamp", 1_705_314_600_000, "1705314600000"),
+        ("int32", "org.apache.kafka.connect.data.Date", 19_737, "19737"),
+        ("boolean", None, True, "true"),
+        ("double", None, 1.0, "1.0"),
+        ("int64", None, None, "[missing]"),
+    ],
+)
+def test_a_directory_has_the_text_that_it_would_have_landed_with(
+    type: str, name: str | None, value: Any, text: str
+) -> None:
+    sink = {"converter": {"value": "connect_json"}, "layout": {"partition_by": ["at"]}}
+    as_landed = landed_with_schema(type, name, value, format={"type": "avro"}, **sink)
+    world = landed_with_schema(type, name, value, format={"type": "parquet"}, converter=sink["converter"])
+    run_change("reformat", holding(changed(world, format={"type": "avro"}, **sink)))
+    for one in (as_landed, world):
+        (key,) = one.bodies()
+        assert key.startswith(f"verified/at={text}/")
+
+
+def test_fields_of_a_value_in_an_envelope_name_directories() -> None:
+    world = Parts(format={"type": "parquet"}, envelope=RECORD, nulls="write").land(*ROWS[:2], None)
+    now: dict[str, Any] = {"envelope": RECORD, "nulls": "write", "layout": {"partition_by": ["user"]}}
+    run_change("reformat", holding(changed(world, format={"type": "avro"}, **now)))
+    assert sorted({key.split("/")[1] for key in world.bodies()}) == ["user=0", "user=1", "user=[missing]"]
+    world.verify_clean()
+
+
+def test_a_list_in_an_envelope_has_no_fields_for_a_layout() -> None:
+    world = Parts(format={"type": "parquet"}, envelope=RECORD).land(b"[1]")
+    now = changed(world, format={"type": "avro"}, layout={"partition_by": ["user"]}, envelope=RECORD)
+    assert "which is no column of fields in its files" in run_change("reformat", holding(now)).blocker
