@@ -108,8 +108,9 @@ def type_of(arrow: pa.DataType, levels: int = sys.maxsize) -> Type:
 
 def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.RecordBatch:
     """Return rows with what the schema of their record, called `name`, says."""
-    fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
-    columns = [make_column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
+    inner = detail.inner or (Detail(),) * batch.num_columns  # a message of Protobuf that was extracted has none
+    fields = zip(batch.schema, batch.columns, inner, strict=True)
+    columns = [make_column(field.name, array, type_of(field.type), each) for field, array, each in fields]
     marks = {DETAIL: _mark(detail)} if detail != strip_to_nullability(detail) else {}
     metadata = marks | (_metadata(Detail(name=name or None, properties=detail.properties)) or {})
     schema = pa.schema([field for field, _ in columns], metadata or None)

@@ -168,6 +168,19 @@ def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format:
     agree(some, [(framed(number, b"\0\x0a\1k"), value, []) for value in values], 1)
 
 
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+@pytest.mark.parametrize("field", ["other", "contact_0", "took", "others", "names", "sizes", "at", "colour"])
+def test_what_is_extracted_of_a_message_lands_and_is_compared(
+    registry: SchemaRegistry, format: str, field: str
+) -> None:
+    chain = [{"type": "ExtractField$Value", "options": {"field": field}}]
+    some = world(registry, {"format": {"type": format}, "transforms": chain}, {"value": "protobuf"})
+    number = registry.add(PROTO, "PROTOBUF")
+    staged(some, [(b"k", framed(number, b"\2\2" + full()), [])] * 2)
+    report = some.verify()
+    assert (report.clean, report.landed, report.dead_letters) == (True, 2, 0)
+
+
 FLOATS = [struct.pack("<f", number) for number in (0.1, -64.37988, 2.0**-149, float("nan"), -0.0, 7.0385307e-26)]
 
 
