@@ -38,6 +38,7 @@ def load(changes: str, **environment: str) -> LoadedConfig:
 
 
 READ_ONLY = "schemas are only read, by their ids, and all they say is kept"
+OTHER = "is not followed: "
 NOT_FOLLOWED = "is not followed: a value has the fields of the schema that it was written with"
 USER = 'converter.registry.url: "http://r:8081", converter.registry.user: me, converter.registry.password: "hush:hush"'
 SETTINGS = f"""
@@ -127,6 +128,18 @@ AVRO + value.converter.latest.compatibility.strict=true => remark: latest.compat
 AVRO + value.converter.value.subject.name.strategy=io.confluent.kafka.serializers.subject.RecordNameStrategy =>
     remark: value.subject.name.strategy: {READ_ONLY}
 AVRO + value.converter.enhanced.avro.schema.support=true => remark: enhanced.avro.schema.support: {READ_ONLY}
+AVRO + value.converter.flatten.singleton.unions=true => remark: flatten.singleton.unions: {READ_ONLY}
+AVRO + value.converter.flatten.singleton.unions=false => remark: flatten.singleton.unions: {OTHER}
+AVRO + value.converter.generalized.sum.type.support=false => remark: generalized.sum.type.support: {READ_ONLY}
+AVRO + value.converter.generalized.sum.type.support=true => remark: generalized.sum.type.support: {OTHER}
+AVRO + value.converter.flatten.unions=false => remark: flatten.unions: {READ_ONLY}
+AVRO + value.converter.flatten.unions=true => remark: flatten.unions: {OTHER}
+AVRO + value.converter.generate.index.for.unions=true => remark: generate.index.for.unions: {READ_ONLY}
+AVRO + value.converter.generate.index.for.unions=FALSE => remark: generate.index.for.unions: {OTHER}
+AVRO + value.converter.int.for.enums=false => remark: int.for.enums: {READ_ONLY}
+AVRO + value.converter.int.for.enums=true => remark: int.for.enums: {OTHER}
+AVRO + value.converter.wrapper.for.raw.primitives=true => remark: wrapper.for.raw.primitives: {READ_ONLY}
+AVRO + value.converter.wrapper.for.raw.primitives=false => remark: wrapper.for.raw.primitives: {OTHER}
 AVRO + value.converter.connect.meta.data=false => remark: connect.meta.data: {READ_ONLY}
 AVRO + value.converter.schema.registry.ssl.protocol=TLSv1.3 => remark: ssl.protocol: {READ_ONLY}
 AVRO + value.converter.use.latest.version=true => remark: use.latest.version: {NOT_FOLLOWED}

@@ -61,6 +61,15 @@ _AS_WRITTEN = (
     "is not followed: a value has the fields of the schema that it was written with, and columns of all versions are "
     "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
 )
+_OTHER_COLUMNS = {
+    "flatten.unions": (True, "the members of a oneof o are fields of one object, o_0, and not of their message"),
+    "generate.index.for.unions": (False, "a oneof o has its number in its name, o_0"),
+    "int.for.enums": (True, "an enum is the name of its value, and not the number"),
+    "wrapper.for.raw.primitives": (False, "google.protobuf.StringValue and its like are their values, and no objects"),
+    "flatten.singleton.unions": (False, "a union of one type is that type, and no object"),
+    "generalized.sum.type.support": (True, "the members of a union are named after their types, and not numbered"),
+}
+"""Options that give other columns, or other lines: the value that does, and what s3lake writes with it too."""
 _ONLY_READ = "schemas are only read, by their ids, and all they say is kept"
 _REGISTRY_OPTIONS = (
     *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
@@ -172,11 +181,14 @@ def _shorten(name: str) -> str:
 def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
     """Note, or refuse, an option that is not applied."""
     reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, option.key)), None)
+    other_with, is_written = _OTHER_COLUMNS.get(option.key, (None, ""))
     is_off = option.value.lower() in ("", "false")
     if reason is not None and not is_off:
         keys.error(option, reason)
     elif _LATEST.fullmatch(option.key) and not is_off:
         keys.report.notice(option, _AS_WRITTEN)
+    elif option.value.lower() == str(other_with).lower():
+        keys.report.notice(option, f"is not followed: {is_written}")
     elif reason is not None or _OF_WRITERS.fullmatch(option.key):
         keys.report.no_effect(option, _ONLY_READ)
     else:
