@@ -32,11 +32,11 @@ _BARE = {"current_date", "current_time", "current_timestamp", "current_user", "l
 _LIKES = {"like", "ilike", "rlike"}
 # Nodes of sqlglot's tree that are not functions, whose names are checked one by one.
 _NODES = (
-    "Add Alias All Any Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean "
-    "Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape GT GTE HexString ILike "
-    "Identifier In IntDiv Interval IntervalSpan Is JSONPath JSONPathKey JSONPathRecursive JSONPathRoot "
-    "JSONPathSubscript JSONPathWildcard Kwarg LT LTE Lambda Like Literal Mod Mul NEQ Neg Not Null NullSafeEQ "
-    "NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
+    "Add Alias All Any AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift "
+    "BitwiseXor Boolean Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape "
+    "FromTimeZone GT GTE HexString ILike Identifier In IntDiv Interval IntervalSpan Is JSONPath JSONPathKey "
+    "JSONPathRecursive JSONPathRoot JSONPathSubscript JSONPathWildcard Kwarg LT LTE Lambda Like Literal Mod Mul NEQ "
+    "Neg Not Null NullSafeEQ NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
 )
 _EXPRESSIONS = frozenset(_NODES.split())
 _FUNCTIONS = (
@@ -194,6 +194,10 @@ def _tokenize(text: str, clause: str) -> Sequence[Token]:
             raise ValueError(f"{clause} nests too deeply: at most {_DEEPEST} brackets in one another")
     if text[end:].strip():
         raise ValueError(f"{clause}: {_shorten(text[end:].strip())} is a comment: take it out")
+    # sqlglot has one node for these words and for from_utc_timestamp; Spark has no such words.
+    words = [token.text.lower() for token in tokens if token.token_type.name not in ("STRING", "IDENTIFIER")]
+    if "at time zone" in " ".join(words):
+        raise ValueError(f"{clause}: Spark has no AT TIME ZONE: write from_utc_timestamp(timestamp, 'zone')")
     for position in range(len(tokens)):
         _check_call(text, tokens, position, clause)
     return tokens
@@ -239,6 +243,8 @@ def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
         near = (problems[0].get("highlight") or "").strip()
         what = problems[0].get("description") or str(error)
         raise ValueError(f"{clause} is not Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+    except IndexError:  # of sqlglot: map() with an odd number of arguments
+        raise ValueError(f"{clause} is not Spark SQL: a function lacks an argument") from None
     except RecursionError:
         raise ValueError(f"{clause} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)

@@ -131,6 +131,37 @@ def test_the_documents_name_every_function_that_is_allowed() -> None:
     assert set(re.findall(r"`(\w+)`", rows)) == FUNCTIONS
 
 
+CALLS = ["()", "(a)", "(a, b)", "(a, b, c)", "(a, b, c, d)", "(a, b, c, d, e, f)"]
+CALLS += ["(a AS int)", "(a, x -> x)", "(day FROM a)", "(day, a, b)"]
+INFIX = {"between": "a between 1 and 2", "in": "a in (1, 2)", "div": "a div 2"}
+INFIX |= {name: f"a {name} 'b'" for name in ("ilike", "like", "regexp", "rlike")}
+
+
+def is_read(words: str) -> bool:
+    try:
+        return bool(parse(f"{words} AS r", None).items)
+    except ValueError:
+        return False
+
+
+def test_each_allowed_function_can_be_called() -> None:
+    calls = {name: [INFIX.get(name, ""), *(f"{name}{call}" for call in CALLS)] for name in FUNCTIONS}
+    assert [name for name, words in calls.items() if not any(map(is_read, words))] == []
+
+
+def test_a_zone_is_given_to_a_function_and_not_by_words_that_spark_does_not_have() -> None:
+    assert parse("from_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
+    assert parse("to_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
+    assert parse("concat(a, ' at time zone ', `at time zone`) AS r", None).leaves == (("a",), ("at time zone",))
+    with pytest.raises(ValueError, match="Spark has no AT TIME ZONE: write from_utc_timestamp"):
+        parse("a AT TIME ZONE 'UTC' AS r", None)
+
+
+def test_a_map_of_an_odd_number_of_arguments_is_refused() -> None:
+    with pytest.raises(ValueError, match="is not Spark SQL: a function lacks an argument"):
+        parse("map(a) AS r", None)
+
+
 def test_fields_may_be_called_like_functions() -> None:
     assert parse("user, `current_date`, o.current_user, uuid", None).items == (
         Field("user", ("user",)),
