@@ -48,7 +48,7 @@ class Datum:
         self.at += size
         return self.data[start : self.at]
 
-    def take_integer(self, kind: str = "long") -> int:
+    def take_integer(self, type_name: str = "long") -> int:
         """Return the next integer: 7 bits a byte, the lowest first."""
         start, zigzag = self.at, 0
         for place in range(_LONGEST_VARINT):
@@ -59,9 +59,9 @@ class Datum:
         else:
             raise DatumError(f"an integer of more than {_LONGEST_VARINT} bytes, at byte {start}")
         number = zigzag >> 1 ^ -(zigzag & 1)
-        bits = _BITS[kind]
+        bits = _BITS[type_name]
         if zigzag >> bits:
-            raise DatumError(f"an integer beyond {bits} bits, at byte {start}, where the schema has {kind!r}")
+            raise DatumError(f"an integer beyond {bits} bits, at byte {start}, where the schema has {type_name!r}")
         return number
 
     def take_index(self, count: int, of: str) -> int:
@@ -150,7 +150,7 @@ def _read_bytes(datum: Datum) -> bytes:
 def _read_boolean(datum: Datum) -> bool:
     start, byte = datum.at, datum.take(1)[0]
     if byte > 1:
-        raise DatumError(f"byte {byte} is no boolean, at byte {start}: 0 or 1 is expected")
+        raise DatumError(f"byte {byte} is not a boolean, at byte {start}: 0 or 1 is expected")
     return byte == 1
 
 

@@ -49,8 +49,8 @@ class Schemas:
 
     def times(self, path: tuple[str, ...]) -> pa.StringArray:
         """Return what the field at a path is by each row's schema, null where that does not call it a time."""
-        found = (find_time(schema.type, schema.detail, path) for schema in self.distinct)
-        times = pa.array([None if time is None else str(time) for time in found], pa.string())
+        types = (find_time(schema.type, schema.detail, path) for schema in self.distinct)
+        times = pa.array([None if time is None else str(time) for time in types], pa.string())
         return times.take(pa.array(self.codes, mask=self.codes < 0))
 
     def to_json(self, *, as_connect: bool = False) -> pa.BinaryArray:

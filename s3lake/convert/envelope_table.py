@@ -80,7 +80,7 @@ class Shape:
 
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
-    """Make a table of rows that have the same schemas, without those that readers of all files would see rounded."""
+    """Make a table of rows that have the same schemas, without the rows that readers of all files would see rounded."""
     # A table takes neither of both types for the other, whatever the values are: see `find_unpromotable`.
     arrays, seen = _list_typed(shape, rows) if shape.limits.rule != "iceberg" else ({}, {})
     inexact = find_inexact_rows(arrays, seen, columns, shape.limits.integral) if seen else {}

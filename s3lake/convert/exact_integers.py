@@ -72,7 +72,7 @@ def find_inexact_rows(
             )
             tests[path] = _is_large
     refused: Refusals = {}
-    for path, rows in (found for at, array in arrays.items() for found in find_rows(array, tests, at).items()):
+    for path, rows in (passed for at, array in arrays.items() for passed in find_rows(array, tests, at).items()):
         refused = dict.fromkeys(np.flatnonzero(rows).tolist(), reasons[path]) | refused
     return refused
 
@@ -90,10 +90,10 @@ def find_rows(values: pa.Array, tests: Mapping[str, Callable[[pa.Array], Mask]],
     if path in tests:
         return {path: tests[path](values)}
     if pa.types.is_struct(values.type):
-        found: dict[str, Mask] = {}
+        masks: dict[str, Mask] = {}
         for field, column in zip(values.type, values.flatten(), strict=True):
-            found |= find_rows(column, tests, join_path(path, field.name))
-        return found
+            masks |= find_rows(column, tests, join_path(path, field.name))
+        return masks
     if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
         return {}
     offsets = values.offsets.to_numpy()

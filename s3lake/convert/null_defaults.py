@@ -19,7 +19,7 @@ from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type, fie
 def fill_nulls(array: pa.Array, type: Type, detail: Detail) -> pa.Array:
     """Return columns whose fields have the default that their schema says where they are null, at every level.
 
-    A default that has parts itself (a record, a list or map that is not empty) is none of a column: its null stays.
+    A default that has parts itself (a record, a list or map that is not empty) cannot fill a column: its null stays.
     """
     if not can_fill(type, detail):
         return array

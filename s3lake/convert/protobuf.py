@@ -163,4 +163,4 @@ def _compile_set(descriptors: bytes, name: str, exact: bool) -> _Reader | str:
 
 def _compile(descriptor: Descriptor, exact: bool) -> _Reader:
     type, build = read_message(descriptor, descriptor.full_name, exact=exact)
-    return _Reader(Schema(descriptor.full_name, type), Messages.of(descriptor), build)
+    return _Reader(Schema(descriptor.full_name, type), Messages.from_descriptor(descriptor), build)

@@ -170,14 +170,14 @@ def _read_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> Colum
     name = inner.full_name
     if name == _DECIMAL:
         return _read_decimal(field) if _list_shapes(inner) == _DECIMAL_SHAPES else None
-    known = _find_googles().get(name)
-    if known is None or _list_shapes(inner) != _list_shapes(known):
+    expected = _find_googles().get(name)
+    if expected is None or _list_shapes(inner) != _list_shapes(expected):
         return None
     if exact and name == "google.protobuf.Timestamp":
         return _make_leaf(Primitive.TIMESTAMP_NS, _read_nanos)
     if name in _LEAVES:
         return _make_leaf(*_LEAVES[name])
-    return _make_leaf(_PRIMITIVES[known.fields_by_name["value"].type], attrgetter("value"))
+    return _make_leaf(_PRIMITIVES[expected.fields_by_name["value"].type], attrgetter("value"))
 
 
 @cache
@@ -197,10 +197,10 @@ def _list_shapes(descriptor: Descriptor) -> _Shapes:
     shapes: _Shapes = {}
     waiting = [descriptor]
     while waiting:
-        one = waiting.pop()
-        if one.full_name not in shapes:
-            fields = sorted(one.fields, key=lambda field: int(field.number))
-            shapes[one.full_name] = [(each.name, each.number, each.type, each.is_repeated) for each in fields]
+        message = waiting.pop()
+        if message.full_name not in shapes:
+            fields = sorted(message.fields, key=lambda field: int(field.number))
+            shapes[message.full_name] = [(each.name, each.number, each.type, each.is_repeated) for each in fields]
             waiting += [each.message_type for each in fields if each.message_type is not None]
     return shapes
 
@@ -220,7 +220,7 @@ def _read_date(day: Any) -> int:
     try:
         return datetime.date(day.year, day.month, day.day).toordinal() - _EPOCH
     except ValueError:
-        raise Misfit(Primitive.DATE, reason="is no day of the calendar, of the years 1 to 9999") from None
+        raise Misfit(Primitive.DATE, reason="is not a day of the calendar, of the years 1 to 9999") from None
 
 
 def _read_time(time: Any) -> int:
@@ -275,7 +275,7 @@ def _to_decimal(message: Any) -> decimal.Decimal:
 
 
 def _read_params(field: FieldDescriptor) -> dict[str, str]:
-    """Return what Confluent's converter wrote of Connect's schema beside a field."""
+    """Return the parts of Connect's schema that Confluent's converter wrote next to a field."""
     pool = field.file.pool
     try:
         meta = pool.FindExtensionByName(known_protos.FIELD_META)

@@ -39,8 +39,8 @@ class Messages:
     parse: Callable[[bytes], Any]
 
     @classmethod
-    def of(cls, descriptor: Descriptor) -> Messages:
-        """Return what reads the messages of a type."""
+    def from_descriptor(cls, descriptor: Descriptor) -> Messages:
+        """Return the reader of the messages of a type."""
         pool, added = descriptor_pool.DescriptorPool(), set[str]()
 
         def add(file: FileDescriptor) -> None:
@@ -58,7 +58,7 @@ class Messages:
         """Return a message, and the paths of its fields that the schema does not have.
 
         Raises:
-            DecodeError: the data is no such message, or lacks a field that proto2 requires.
+            DecodeError: the data is not such a message, or lacks a field that proto2 requires.
         """
         message = self.parse(data)
         try:
@@ -79,7 +79,7 @@ def choose(oneof: str, message: Any) -> str | None:
 
 
 def list_oneofs(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
-    """Return the oneofs of a message by their columns: an `optional` field is in one of its own, which is none."""
+    """Return the oneofs of a message by their columns, without the hidden oneof of each `optional` field."""
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)
     optional = {field.name for field in proto.field if field.proto3_optional}

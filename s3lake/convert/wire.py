@@ -72,12 +72,12 @@ def compile_foreign(
     """Return what `compile_text` makes of a schema that a stranger wrote, or why it makes nothing.
 
     This is the one guard around compilers of foreign schemas. They are recursive, and other people's: a schema can
-    make them raise what nobody has listed. That is the error of the records that have the schema, and of no others.
+    make them raise what no document lists. That is the error of the records that have the schema, and of no others.
 
     Reasons are printable: a schema can have half a character in its names, which no header of a dead letter can hold.
 
     Raises:
-        MemoryError: this machine has too little; that is no property of the schema.
+        MemoryError: this machine has too little; the schema is not the reason.
     """
     try:
         compiled = compile_text(text, references)

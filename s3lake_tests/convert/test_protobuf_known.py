@@ -101,7 +101,7 @@ def test_they_are_numbers_in_json(registry: SchemaRegistry) -> None:
 @pytest.mark.parametrize(
     ("field", "data", "why"),
     [
-        ("google.type.Date c = 1", part(1, part(1, 2026)), "field 'c' is no day of the calendar"),
+        ("google.type.Date c = 1", part(1, part(1, 2026)), "field 'c' is not a day of the calendar"),
         ("google.type.TimeOfDay c = 1", part(1, part(1, 24)), "field 'c' does not fit time"),
         (KNOWN["a decimal"][0], part(1, part(1, b"\1") + part(3, 3)), "field 'c' does not fit decimal(10,2)"),
         (KNOWN["a decimal"][0], part(1, part(1, b"\1" * 2000)), "field 'c' does not fit decimal(10,2)"),
