@@ -79,7 +79,7 @@ def build_reader(text: str, references: tuple[str, ...], null_to_default: bool =
         try:
             value = fastavro.schemaless_reader(stream, schema, None)
         except (EOFError, IndexError, KeyError) as error:
-            raise ValueError(f"it is no datum of its schema: {error!r}") from None
+            raise ValueError(f"it is not a datum of its schema: {error!r}") from None
         if stream.tell() != len(data):
             raise ValueError(f"{len(data) - stream.tell()} bytes are left")
         if not is_walked and not _is_rewritten(schema, value, data):

@@ -30,7 +30,7 @@ def require_datum(schema: Any, types: Mapping[str, Any], data: bytes) -> None:
     """Walk through a datum.
 
     Raises:
-        ValueError: it is none of the schema, or something is left after it.
+        ValueError: it does not fit the schema, or something is left after it.
     """
     walk = _Walk(types, data)
     walk.pass_value(schema)
@@ -64,8 +64,8 @@ class _Walk:
             case "boolean":
                 if self._pass(1)[0] > 1:
                     raise ValueError("a boolean is another byte than 0 and 1")
-            case "int" | "long" as kind:
-                if not -(2**31) <= self._read_long() < 2**31 and kind == "int":
+            case "int" | "long" as name:
+                if not -(2**31) <= self._read_long() < 2**31 and name == "int":
                     raise ValueError("an integer has more than 32 bits")
             case "bytes" | "string":
                 self._pass(self._read_long())
@@ -80,8 +80,8 @@ class _Walk:
                 self._pass_blocks([schema["items"]], is_empty=_is_empty(schema["items"], self._types))
             case "map":
                 self._pass_blocks(["string", schema["values"]])
-            case kind:
-                self._pass(_SIZES[kind])
+            case name:
+                self._pass(_SIZES[name])
 
     def _pass(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
@@ -103,7 +103,7 @@ class _Walk:
     def _read_index(self, count: int) -> int:
         index = self._read_long()
         if not 0 <= index < count:
-            raise ValueError(f"{index} is none of {count}")
+            raise ValueError(f"index {index} is outside the {count} choices")
         return index
 
     def _pass_blocks(self, schemas: Sequence[Any], *, is_empty: bool = False) -> None:

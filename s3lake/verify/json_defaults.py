@@ -68,7 +68,7 @@ class Defaults:
         return {}
 
     def _is_only_null(self, branch: Any) -> bool:
-        """Tell whether null is all that a branch takes; a title or a description is no other value."""
+        """Return whether a branch takes null only; a title or a description does not count."""
         for _ in range(100):
             if not isinstance(branch, dict) or "$ref" not in branch:
                 break

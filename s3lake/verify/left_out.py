@@ -9,7 +9,7 @@ from typing import Any
 from s3lake.objects.shape import Shape
 
 _KEY = "key:"
-"""What is before the paths of fields of keys, where a manifest counts them next to those of values."""
+"""The prefix of the path of a field of keys in a manifest, which counts fields of keys and of values."""
 _STEP = re.compile(r"\[\]|[^.\[]+")
 
 

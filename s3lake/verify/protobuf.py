@@ -90,8 +90,8 @@ class _Member(NamedTuple):
         wire: how one value of it is written.
         inner: the message that it holds; None if it holds none.
         read: makes a value of its bits or bytes; of a message, of the struct that it is.
-        entry: the keys and the values of a map; None if it is none.
-        nothing: what stands for it where it is not written; None if that is nothing.
+        entry: the keys and the values of a map; None if it is not a map.
+        nothing: its value if it is not written; None if it has no value then.
         exact: whether timestamps within it are nanoseconds.
     """
 
@@ -151,38 +151,38 @@ def _to_struct(
 ) -> dict[str, Any]:
     """Return a message; adds the paths of what its schema does not have."""
     members = _list_members(descriptor, exact)
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     chosen: dict[str, str] = {}
-    for number, kind, content in fields:
+    for number, wire_type, content in fields:
         member = members.get(number)
-        if member is None or not _accepts(member, kind):
+        if member is None or not _accepts(member, wire_type):
             unknown.add(f"{path}#{number}")
             continue
         if member.oneof and chosen.get(member.oneof) != member.name:
-            found.pop(chosen.get(member.oneof, ""), None)
+            contents.pop(chosen.get(member.oneof, ""), None)
             chosen[member.oneof] = member.name
         if member.inner is not None:
-            inner = content if kind == wire.GROUP else wire.read_fields(content)
+            inner = content if wire_type == wire.GROUP else wire.read_fields(content)
             if member.is_repeated:
-                found.setdefault(member.name, []).append(inner)
+                contents.setdefault(member.name, []).append(inner)
             else:  # a message that comes in parts is all of them
-                found[member.name] = found.get(member.name, []) + inner
+                contents[member.name] = contents.get(member.name, []) + inner
         elif not member.is_repeated:
-            found[member.name] = member.read(content)
-        elif kind == member.wire:
-            found.setdefault(member.name, []).append(member.read(content))
+            contents[member.name] = member.read(content)
+        elif wire_type == member.wire:
+            contents.setdefault(member.name, []).append(member.read(content))
         else:
-            found.setdefault(member.name, []).extend(map(member.read, wire.unpack(content, member.wire)))
+            contents.setdefault(member.name, []).extend(map(member.read, wire.unpack(content, member.wire)))
     struct: dict[str, Any] = {}
     for member in members.values():
-        if member.name not in found:
+        if member.name not in contents:
             if member.nothing is not None and not member.oneof:
                 struct[member.name] = member.nothing
             continue
         here = f"{path}{member.oneof}.{member.name}" if member.oneof else f"{path}{member.name}"
-        value = (
-            found[member.name] if member.inner is None else _read_messages(member, found[member.name], here, unknown)
-        )
+        value = contents[member.name]
+        if member.inner is not None:
+            value = _read_messages(member, value, here, unknown)
         if member.oneof:
             struct[member.oneof] = {member.name: value}
         else:
@@ -190,30 +190,30 @@ def _to_struct(
     return struct
 
 
-def _accepts(member: _Member, kind: int) -> bool:
-    packed = member.is_repeated and member.wire not in (wire.BYTES, wire.GROUP) and kind == wire.BYTES
-    return kind == member.wire or packed
+def _accepts(member: _Member, wire_type: int) -> bool:
+    packed = member.is_repeated and member.wire not in (wire.BYTES, wire.GROUP) and wire_type == wire.BYTES
+    return wire_type == member.wire or packed
 
 
-def _read_messages(member: _Member, found: Any, path: str, unknown: set[str]) -> Any:
+def _read_messages(member: _Member, content: Any, path: str, unknown: set[str]) -> Any:
     assert member.inner is not None, "other fields are read as they come"
     if member.entry is not None:
-        return _to_map(member.entry, found, f"{path}[].", unknown)
+        return _to_map(member.entry, content, f"{path}[].", unknown)
     if member.is_repeated:
-        return [member.read(_to_struct(member.inner, one, f"{path}[].", unknown, member.exact)) for one in found]
-    return member.read(_to_struct(member.inner, found, f"{path}.", unknown, member.exact))
+        return [member.read(_to_struct(member.inner, one, f"{path}[].", unknown, member.exact)) for one in content]
+    return member.read(_to_struct(member.inner, content, f"{path}.", unknown, member.exact))
 
 
-def _to_map(entry: tuple[_Member, _Member], found: Any, path: str, unknown: set[str]) -> Any:
+def _to_map(entry: tuple[_Member, _Member], entries: Any, path: str, unknown: set[str]) -> Any:
     """Return a map: by its keys if they are texts, else its entries in the order of its keys."""
     key, value = entry
     last: dict[Any, Any] = {}
-    for fields in found:
+    for fields in entries:
         parts: dict[int, Any] = {}
-        for number, kind, content in fields:
-            if number == 1 and kind == key.wire:
+        for number, wire_type, content in fields:
+            if number == 1 and wire_type == key.wire:
                 parts[1] = content
-            elif number == 2 and kind == value.wire:
+            elif number == 2 and wire_type == value.wire:
                 has_parts = value.inner is not None
                 parts[2] = parts.get(2, []) + wire.read_fields(content) if has_parts else content
         name = key.read(parts.get(1, b"" if key.wire == wire.BYTES else 0))
@@ -234,7 +234,7 @@ def _keep(value: Any) -> Any:
     return value
 
 
-def _signed(bits: int, number: int) -> int:
+def _to_signed(bits: int, number: int) -> int:
     number &= 2**bits - 1
     return number - 2**bits if number >> (bits - 1) else number
 
@@ -253,7 +253,7 @@ def _name_value(enum: EnumDescriptor) -> _Read:
     names: dict[int, str] = {}
     for value in enum.values:
         names.setdefault(value.number, value.name)
-    return lambda bits: names.get(_signed(32, bits), str(_signed(32, bits)))
+    return lambda bits: names.get(_to_signed(32, bits), str(_to_signed(32, bits)))
 
 
 _SCALARS: dict[int, _Read] = {
@@ -267,8 +267,8 @@ _SCALARS: dict[int, _Read] = {
     _OF.TYPE_SINT32: lambda bits: _zigzag(bits & 2**32 - 1),
     _OF.TYPE_SINT64: _zigzag,
     **dict.fromkeys((_OF.TYPE_UINT64, _OF.TYPE_FIXED64), _require_int64),
-    **dict.fromkeys((_OF.TYPE_INT32, _OF.TYPE_SFIXED32), partial(_signed, 32)),
-    **dict.fromkeys((_OF.TYPE_INT64, _OF.TYPE_SFIXED64), partial(_signed, 64)),
+    **dict.fromkeys((_OF.TYPE_INT32, _OF.TYPE_SFIXED32), partial(_to_signed, 32)),
+    **dict.fromkeys((_OF.TYPE_INT64, _OF.TYPE_SFIXED64), partial(_to_signed, 64)),
 }
 
 
@@ -279,15 +279,15 @@ def _find_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> _Read
     name = inner.full_name
     if name == "confluent.type.Decimal" and _sign(inner) == "value 1 12 precision 2 13 scale 3 5":
         return _find_decimal(field)
-    known = _KNOWN.get(name)
-    if known is None or known[0] != _sign(inner):
+    well_known = _KNOWN.get(name)
+    if well_known is None or well_known[0] != _sign(inner):
         return None
     if exact and name == f"{_GOOGLE}Timestamp":
         return lambda at: at["seconds"] * 10**9 + at["nanos"]
-    if known[1] is _to_json_text:
+    if well_known[1] is _to_json_text:
         is_within = field.containing_type.full_name in (*_JSON, f"{_GOOGLE}Struct.FieldsEntry")
         return _to_json_text if _is_json(inner) and not is_within else None
-    return known[1]
+    return well_known[1]
 
 
 def _sign(message: Descriptor) -> str:
@@ -300,11 +300,11 @@ def _is_json(message: Descriptor) -> bool:
     """Return whether all three messages of Google's that hold any JSON are Google's."""
     waiting, seen = [message], {message.full_name}
     while waiting:
-        one = waiting.pop()
-        is_entry = one.GetOptions().map_entry and _sign(one) == "key 1 9 value 2 11"
-        if not is_entry and _KNOWN.get(one.full_name, ("",))[0] != _sign(one):
+        descriptor = waiting.pop()
+        is_entry = descriptor.GetOptions().map_entry and _sign(descriptor) == "key 1 9 value 2 11"
+        if not is_entry and _KNOWN.get(descriptor.full_name, ("",))[0] != _sign(descriptor):
             return False
-        inner = [field.message_type for field in one.fields if field.message_type is not None]
+        inner = [field.message_type for field in descriptor.fields if field.message_type is not None]
         waiting += [each for each in inner if each.full_name not in seen]
         seen.update(each.full_name for each in inner)
     return seen.issuperset(_JSON)
