@@ -137,7 +137,7 @@ class Chain:
 
     @property
     def _reads_schemas(self) -> bool:
-        """Whether values come with their schema: those of a JSON Schema only in tables."""
+        """True if values come with their schema. Values of a JSON Schema have theirs only in tables."""
         return self.tabular or self.value != "json_schema"
 
     def _converter_after(self, side: str, converter: str) -> str:

@@ -64,7 +64,7 @@ class Unwrapping:
     Attributes:
         deletes: what a delete becomes: "drop" leaves it out, "rewrite" gives the row before it, "null" a null with the
             schema of the row, "tombstone" a null without one.
-        keeps_tombstones: those that come from the topic.
+        keeps_tombstones: whether tombstones of the topic are kept.
         fields, headers: what is added.
         route: the column that names the topic; empty for none.
         listed_in: the header that lists columns to leave out; empty for none.
@@ -85,7 +85,7 @@ class Unwrapping:
 
     @property
     def marks(self) -> bool:
-        """Whether each row says whether it is deleted."""
+        """True if each row says whether it is deleted."""
         return self.deletes == "rewrite"
 
     def list_tombstone_headers(self) -> list[Header]:
@@ -254,8 +254,8 @@ def _find(event: Mapping[str, Any], reference: Reference) -> Any:
 
 
 def _add_references(unwrapping: Unwrapping, event: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    found = [(one.name, _find(event, one)) for one in unwrapping.fields]
-    return _join(row, {name: value for name, value in found if value is not MISSING})
+    added = [(one.name, _find(event, one)) for one in unwrapping.fields]
+    return _join(row, {name: value for name, value in added if value is not MISSING})
 
 
 def _join(row: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -302,14 +302,14 @@ def read_dropped(unwrapping: Unwrapping, headers: Sequence[Header]) -> tuple[str
     Raises:
         Refusal: it is not a list of texts, as JSON.
     """
-    wanted = unwrapping.listed_in
-    text = next((value for name, value in headers if name == wanted), None) if wanted else None
+    header = unwrapping.listed_in
+    text = next((value for name, value in headers if name == header), None) if header else None
     if text is None:
         return ()
     try:
         return tuple(msgspec.json.decode(text, type=list[str]))
     except msgspec.DecodeError:
-        raise Refusal(f'header {wanted!r} is not a JSON list of column names, for example ["a","b"]') from None
+        raise Refusal(f'header {header!r} is not a JSON list of column names, for example ["a","b"]') from None
 
 
 # HeaderToValue
@@ -348,14 +348,14 @@ def list_header_fields(
     paths: Mapping[str, tuple[str, ...]], headers: Sequence[Header]
 ) -> list[tuple[tuple[str, ...], str | None]]:
     """Return the path and the text of each header that becomes a field."""
-    found: list[tuple[tuple[str, ...], str | None]] = []
+    fields: list[tuple[tuple[str, ...], str | None]] = []
     for name, data in headers:
         if name in paths:
             try:
-                found.append((paths[name], None if data is None else data.decode()))
+                fields.append((paths[name], None if data is None else data.decode()))
             except UnicodeDecodeError:
                 raise Refusal(f"header {name!r} is not UTF-8, so it cannot be a text") from None
-    return found
+    return fields
 
 
 def _put(value: dict[str, Any], path: tuple[str, ...], text: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Transforms that make null values, and those that drop or refuse them: of Aiven and Confluent.
+"""Transforms that make, drop or refuse null values: of Aiven and Confluent.
 
 https://github.com/Aiven-Open/transforms-for-apache-kafka-connect
 https://docs.confluent.io/kafka-connectors/transforms/current/drop.html and …/tombstonehandler.html

@@ -33,8 +33,8 @@ def extract_topic_of_aiven(options: OptionReader, side: Side) -> Step:
             return _to_topic(whole, f"the {side}", skips=skips)
         if not isinstance(whole, dict):
             raise Refusal(f"the {side} is {describe(whole)}, an object is needed for field {name!r}")
-        found = next((one for one in (_find(whole, path) for path in paths) if one is not None), None)
-        return _to_topic(found, f"field {name!r}", skips=skips)
+        value = next((one for one in (_find(whole, path) for path in paths) if one is not None), None)
+        return _to_topic(value, f"field {name!r}", skips=skips)
 
     return _name_topic(rename, frozenset({side}), paths)
 

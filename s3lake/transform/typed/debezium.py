@@ -64,10 +64,10 @@ def unwrap(unwrapping: Unwrapping, group: Group) -> Changed:
     has_after, has_before = (_is_there(members, name, len(group)) for name in ("after", "before"))
     refused = _refuse_lacking(members, group, has_after)
     if unwrapping.headers:
-        found = _list_added(members, unwrapping.headers)
-        texts = [[*map(to_header, values.to_values(one.array, one.type))] for one in found.values()]
+        added = _list_added(members, unwrapping.headers)
+        texts = [[*map(to_header, values.to_values(one.array, one.type))] for one in added.values()]
         rows = zip(*texts, strict=True) if texts else [()] * len(group)
-        group = _add_headers(group, [list(zip(found, row, strict=True)) for row in rows])
+        group = _add_headers(group, [list(zip(added, row, strict=True)) for row in rows])
     deletes = ~has_after & has_before & (unwrapping.deletes != "drop")  # without both rows it is a truncation
     for deleted, mask in ((False, has_after), (True, deletes)):
         places = np.flatnonzero(mask)
@@ -108,10 +108,10 @@ def _add_headers(group: Group, added: Sequence[list[Header]]) -> Group:
 
 def _list_added(members: Mapping[str, Member], references: Sequence[Reference]) -> dict[str, Member]:
     """Return the fields of events that are added, by their new names: each may be null, and has no default."""
-    found = [(one.name, _find(members, one)) for one in references]
+    fields = [(one.name, _find(members, one)) for one in references]
     return {
         name: member._replace(detail=structs.replace(member.detail, required=False, default=None))
-        for name, member in found
+        for name, member in fields
         if member is not None
     }
 
@@ -182,14 +182,14 @@ def _by_headers(read: Callable[[Sequence[Header]], Hashable], group: Group) -> l
     """Return the records of a group by what is read of their headers, and why that could not be."""
     if not group.headers:
         return [(group, (), "")]
-    found: dict[tuple[Any, str], list[int]] = {}
+    places_by_mark: dict[tuple[Any, str], list[int]] = {}
     for place, headers in enumerate(group.headers):
         try:
             mark: tuple[Any, str] = (read(headers), "")
         except Refusal as refusal:
             mark = ((), str(refusal))
-        found.setdefault(mark, []).append(place)
-    return [(group.take(np.array(places)), *mark) for mark, places in found.items()]
+        places_by_mark.setdefault(mark, []).append(place)
+    return [(group.take(np.array(places)), *mark) for mark, places in places_by_mark.items()]
 
 
 def _take_row(unwrapping: Unwrapping, dropped: Sequence[str], group: Group, *, deleted: bool) -> Group:
@@ -249,24 +249,24 @@ def header_to_value(paths: Mapping[str, Path], move: bool, group: Group) -> Chan
     def list_paths(headers: Sequence[Header]) -> tuple[Path, ...]:
         return tuple(dict.fromkeys(path for path, _ in list_header_fields(paths, headers)))
 
-    for each, found, wrong in _by_headers(list_paths, group):
+    for each, added, wrong in _by_headers(list_paths, group):
         if wrong:
             refused |= dict.fromkeys(each.rows.tolist(), wrong)
             continue
-        groups, reasons = change_struct("value", _insert_headers(paths, found), each)
+        groups, reasons = change_struct("value", _insert_headers(paths, added), each)
         refused |= reasons
-        done += [_remove_headers(paths, one) for one in groups] if move and found else groups
+        done += [_remove_headers(paths, one) for one in groups] if move and added else groups
     return done, refused
 
 
-def _insert_headers(paths: Mapping[str, Path], found: Sequence[Path]) -> Callable[[Typed, Group, Refusals], Typed]:
+def _insert_headers(paths: Mapping[str, Path], added: Sequence[Path]) -> Callable[[Typed, Group, Refusals], Typed]:
     def insert(typed: Typed, group: Group, refused: Refusals) -> Typed:
-        if not found:
+        if not added:
             return typed
         assert group.headers is not None, "the step says that it reads headers"
         texts = [dict(list_header_fields(paths, headers)) for headers in group.headers]
         members = open_fields(typed)
-        for path in found:
+        for path in added:
             detail = _find_place(members, path)
             column = pa.array([of[path] for of in texts], pa.string())
             if detail.required:
