@@ -136,7 +136,7 @@ def _parse(text: str, named: dict[str, Any]) -> Any:
 
 
 def _refuse(constant: str) -> None:
-    raise SchemaError(f"{constant} is no JSON")
+    raise SchemaError(f"{constant} is not JSON")
 
 
 @dataclass

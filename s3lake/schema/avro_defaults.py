@@ -19,7 +19,7 @@ def read_default(default: Any, schema: Any, named: Mapping[str, Any]) -> Any:
         named: the types that it names, by their full names.
 
     Raises:
-        ValueError: it is no value of the schema, so readers may refuse a file with it.
+        ValueError: it is not a value of the schema, so readers may refuse a file with it.
     """
     if isinstance(schema, list):
         for branch in schema:

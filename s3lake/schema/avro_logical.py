@@ -25,13 +25,13 @@ _UNDERLYING = {
     "uuid": ("string", "fixed"),
     "duration": ("fixed",),
 }
-"""The logical types of Avro 1.12, and what they may stand on."""
+"""The logical types of Avro 1.12, and their underlying types."""
 _SIZES = {"uuid": 16, "duration": 12}
 _PARTS = ("items", "values")
 
 
 def is_valid(schema: dict[str, Any]) -> bool:
-    """Return whether the logical type of a schema is one that Avro defines, and stands on a type that can hold it."""
+    """Return whether Avro defines the logical type of a schema, and the underlying type can hold it."""
     logical, of = schema.get("logicalType"), schema.get("type")
     if not isinstance(logical, str) or of not in _UNDERLYING.get(logical, ()):
         return False

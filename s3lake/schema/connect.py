@@ -356,8 +356,8 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
         precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SchemaError(f"{path}.parameters: a decimal needs its scale, for example {{'scale': '2'}}") from None
-    # Texts hold every number. A column holds those of its scale, and of as many digits as there can be: others are
-    # refused one by one.
+    # Texts hold every number. A column holds numbers of its scale, and of as many digits as there can be. Each other
+    # number is refused.
     scale_of_column = min(max(scale, 0), MOST_DIGITS)
     precision = MOST_DIGITS if not 0 <= scale <= precision else min(precision, MOST_DIGITS)
 

@@ -349,9 +349,8 @@ def _add_notes(schema: dict[str, Any], document: Document) -> Document:
     """Return the document with what the schema, or a reference to it, has besides types."""
     notes = {} if schema.get("default") is None else {"default": schema["default"]}
     if isinstance(schema.get("description"), str):
-        notes["doc"] = (
-            schema["description"].encode(errors="replace").decode()
-        )  # half a character is no reason to refuse
+        # Half a character in a description does not matter to the values.
+        notes["doc"] = schema["description"].encode(errors="replace").decode()
     return document if document is _ANYTHING else {**document, **notes}
 
 

@@ -217,15 +217,15 @@ def _require_mappable(name: str) -> None:
 
 
 def _pool(files: Any) -> Any:
-    """A pool with the files, each after the ones that it imports, and the known ones that nobody brings."""
+    """Return a pool with the files, each after its imports, and the well-known files that are not among them."""
     pool = descriptor_pool.DescriptorPool()
     added = {file.name for file in files.file}
 
     def add(file: Any) -> None:
         for name in set(file.dependency) - added:
-            if known := known_protos.find_googles(name) or _find_confluents(name):
+            if well_known := known_protos.find_googles(name) or _find_confluents(name):
                 added.add(name)
-                add(known)
+                add(well_known)
         pool.Add(file)
 
     try:

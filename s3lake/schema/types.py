@@ -20,7 +20,7 @@ MOST_DIGITS = 38
 """Of a decimal: what 128 bits hold, and every reader of Parquet takes."""
 
 MOST_TEXT_DIGITS = 76
-"""Of a decimal that is no column, and only becomes a text: what 256 bits hold."""
+"""Of a decimal that only becomes a text, not a column: what 256 bits hold."""
 
 MOST_LEVELS = 32
 """How deep types nest: Parquet's readers go to 100 levels, of which a list takes two."""

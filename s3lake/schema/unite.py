@@ -1,7 +1,7 @@
 """Columns united by name: what holds both of two types, and when nothing does.
 
 Integers and floats widen to doubles, which hold both; 32 bits widen to 64; any other difference is a conflict. Who
-unites columns that have values keeps those of integers that doubles would round (`keep_integers`).
+unites columns that have values keeps columns of integers that doubles would round (`keep_integers`).
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ def _read_registered(body: bytes, url: str, *, is_registry: bool) -> _Registered
 
 
 def _has_schema(body: bytes) -> bool:
-    """Whether it is an object with a `schema`, as only a registry answers to the id of one."""
+    """Return whether it is an object with a `schema`, as only a registry answers to the id of one."""
     try:
         document = json.loads(body)  # which reads what msgspec does not, such as half a character
     except RecursionError:

@@ -134,7 +134,7 @@ def _in_words(error: Exception, timeout: float) -> str:
 
 
 class _UntilDeadline(io.RawIOBase):
-    """What a socket receives, until the seconds are over that its timeout was when the answer began."""
+    """The bytes that a socket receives within its timeout, counted from the beginning of the answer."""
 
     def __init__(self, sock: socket.socket, received: io.RawIOBase) -> None:
         timeout = sock.gettimeout()
