@@ -94,7 +94,7 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
         return {}
     fields = _read_avro(schema) if language == "AVRO" else _read_json_schema(schema)
     texts = {name: words.strip() for name, words in fields if isinstance(words, str) and words.strip()}
-    # Half a character, which JSON can have, is none that Dagster can store.
+    # Dagster cannot store half a character, which JSON can have.
     return {name: words.encode(errors="backslashreplace").decode() for name, words in texts.items()}
 
 

@@ -34,8 +34,8 @@ class OverlappingHours(dg.AllPartitionMapping):
 
     A partition follows when all of its hours exist: one that ends within an hour waits for the end of that hour.
 
-    Dagster's daemon and UI do not know mappings of others. They are told that every partition needs all hours: the
-    asset can be backfilled, and in one backfill with the hours themselves it waits for these.
+    Dagster's daemon and UI know only Dagster's own mappings. To them this one is a mapping of every partition to all
+    hours: the asset can be backfilled, and in one backfill with the hours themselves it waits for these.
 
     Args:
         allow_nonexistent_upstream_partitions: read what there is of a partition that begins before the sink's `start`,
@@ -71,7 +71,7 @@ class OverlappingHours(dg.AllPartitionMapping):
         current_time: datetime | None = None,
         dynamic_partitions_store: "DynamicPartitionsStore | None" = None,
     ) -> UpstreamPartitionsResult:
-        """Return the hours that overlap the downstream partitions, and those of them that do not exist."""
+        """Return the hours that overlap the downstream partitions, and which of these hours do not exist."""
         with partition_loading_context(current_time, dynamic_partitions_store):
             _require_windows(downstream_partitions_def)
             hourly = _hours_of(upstream_partitions_def)
@@ -93,7 +93,7 @@ class OverlappingHours(dg.AllPartitionMapping):
         current_time: datetime | None = None,
         dynamic_partitions_store: "DynamicPartitionsStore | None" = None,
     ) -> PartitionsSubset:
-        """Return the partitions that overlap the hours, of those that exist and whose hours are all over."""
+        """Return the existing partitions that overlap the hours and whose own hours are all over."""
         with partition_loading_context(current_time, dynamic_partitions_store):
             windows = _require_windows(downstream_partitions_def)
             _, end_s = _bounds(_hours_of(upstream_partitions_def))
@@ -108,7 +108,7 @@ class OverlappingHours(dg.AllPartitionMapping):
 
     @property
     def description(self) -> str:
-        """What the UI says of the mapping."""
+        """The description of the mapping in the UI."""
         return "Each downstream partition depends on all whole hours, in UTC, that overlap it."
 
 

@@ -31,7 +31,7 @@ def refuse_shared_names(catalog: Catalog, assets: Iterable[dg.AssetsDefinition])
 
     Args:
         catalog: of the sinks.
-        assets: of the whole code location; those that land no tables in a sink are passed over.
+        assets: of the whole code location; an asset that lands no table in a sink is passed over.
 
     Raises:
         ConfigurationError: the message names both assets.
