@@ -108,14 +108,15 @@ def create_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None
             )
         _refuse_other_owner(index, head, owner)
         finish_creation(index, head)
-        known = head.owner or tuple(owner)
+        table_owner = head.owner or tuple(owner)
         if hours.in_ranges(hour, head.hours):
-            if known == head.owner or index.swap(index.head_key, head.revise(owner=known), etag):
+            if table_owner == head.owner or index.swap(index.head_key, head.revise(owner=table_owner), etag):
                 return
             continue
         tile = Tile(hour, {0: Span(0, 0, 1)})
         added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
-        if index.swap(index.head_key, head.revise(hours=added, new=tile, topic_id=TABLE, owner=known), etag):
+        revised = head.revise(hours=added, new=tile, topic_id=TABLE, owner=table_owner)
+        if index.swap(index.head_key, revised, etag):
             index.create(index.tile_key(hour), tile)
             return
 

@@ -45,7 +45,7 @@ class RecordColumns:
         timestamps: epoch milliseconds; -1 for none.
         schemas: names of the values' schemas.
         topics: the records' topics as routers renamed them.
-        times: what the field with the time is by the values' schemas: `timestamp_us`; None where no schema says.
+        times: the type of the field with the time by the values' schemas: `timestamp_us`; None if a schema has none.
     """
 
     values: Sequence[bytes | None] = ()

@@ -175,9 +175,11 @@ def _as_lists(maps: pa.MapArray, flat: pa.Array) -> pa.ListArray:
 
 
 def _read_items(lists: pa.ListArray) -> tuple[pa.Int32Array, pa.Array]:
-    """Return where the items of each list begin, and all items: a cut out of lists has those of others, null ones any.
+    """Return the first index of each list's items, and all items.
 
-    Arrow takes no mask beside the offsets of a cut.
+    A slice of lists also has the items of the lists around it, and a null list may have any.
+
+    Arrow does not take a mask together with the offsets of a slice.
     """
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), pc.list_flatten(lists)

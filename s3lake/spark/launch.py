@@ -1,7 +1,7 @@
-"""Starts the JVM of a session, and ends it when this process is told to end: also while the JVM starts.
+"""Starts the JVM of a session, and ends it when this process is asked to end: also while the JVM starts.
 
-PySpark tells nobody which process it starts until that one answers. A command that was ended before left a JVM, which
-went on starting, and then wrote its archive of classes.
+PySpark does not report which process it starts until that process answers. A command that was ended before left a
+JVM, which went on starting, and then wrote its archive of classes.
 """
 
 from __future__ import annotations
