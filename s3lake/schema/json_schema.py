@@ -7,6 +7,7 @@ counted.
 
 from __future__ import annotations
 
+import decimal
 import json
 import operator
 import re
@@ -31,6 +32,7 @@ _LOGICAL = "org.apache.kafka.connect.data."
 _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}
 _INTEGERS = ("int8", "int16", "int32", "int64")
+_MOST_DIGITS = 20
 _PARTS = 10_000
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -129,6 +131,13 @@ def adapt(value: Any, document: Document, left_out: set[str], path: str = "") ->
                 elif inner is not None:
                     left_out.add(here)
             return payload
+    return _to_integer(value) if document["type"] in _INTEGERS else value
+
+
+def _to_integer(value: Any) -> Any:
+    """Return a number without a fraction as an integer: `1.0` is one by JSON Schema's specification, from draft-06."""
+    if isinstance(value, decimal.Decimal) and abs(value.adjusted()) < _MOST_DIGITS and value == int(value):
+        return int(value)
     return value
 
 

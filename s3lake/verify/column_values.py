@@ -46,6 +46,9 @@ def strip_schema(value: Any) -> Any:
     return _unquote(value) if isinstance(value, str) else value
 
 
+_MOST_INTEGER_DIGITS = 20
+
+
 def _holds_something(value: Any) -> bool:
     """Return whether there is anything in a value but nulls, empty lists and empty objects."""
     if isinstance(value, dict):
@@ -69,7 +72,15 @@ def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:
         return (lambda value: to_column_form(to_decimal(value, scale))) if by_schema else _read_decimal
     if by_schema and leaf is Primitive.STRING:
         return lambda value: _unquote(value if isinstance(value, str) else compact_json(value))
+    if by_schema and leaf in (Primitive.INT32, Primitive.INT64):
+        return _drop_zero_fraction
     return _LEAVES[leaf] if isinstance(leaf, Primitive) else _require_nothing
+
+
+def _drop_zero_fraction(value: Any) -> Any:
+    """Return an integer that is written like a fraction, `1.0`, which is one by JSON Schema's specification."""
+    is_small = isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_INTEGER_DIGITS
+    return int(value) if is_small and value == int(value) else value
 
 
 def _cast_items(item: Cast | None, values: Any) -> list[Any]:

@@ -47,6 +47,11 @@ def column(registry: SchemaRegistry, schema: Any, *values: Any, **top: Any) -> t
 TYPES = [
     ({"type": "integer", "connect.type": "int8"}, 7, "int32", 7),
     ({"type": "integer", "connect.type": "int16"}, 7, "int32", 7),
+    ({"type": "integer"}, 5.0, "int64", 5),
+    ({"type": "integer", "connect.type": "int8"}, -1e2, "int32", -100),
+    ({"type": ["integer", "null"]}, 0.0, "int64", 0),
+    ({"type": "array", "items": {"type": "integer"}}, [1.0, 2], "list<int64>", [1, 2]),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1.0}, "map<string, int64>", [("a", 1)]),
     ({"type": "number"}, 5, "double", 5.0),
     ({"type": "number", "connect.type": "float64"}, 0.5, "double", 0.5),
     ({"type": "string", "format": "date-time"}, "2026-11-20T08:15:00Z", "string", "2026-11-20T08:15:00Z"),
@@ -127,6 +132,21 @@ def test_a_property_that_the_schema_does_not_name_is_left_out_and_counted(regist
     (part,) = found.parts
     assert part.streams["data"].to_pylist()[0] == {"to": {"x": 1}, "l": [{"x": 1}, {"x": None}]}
     assert (found.refused, found.dropped) == ({}, {"to.y": 1, "l[].z": 1, "more": 1})
+
+
+@pytest.mark.parametrize("value", [1.5, 1e30, "1.0"])
+def test_what_is_no_integer_is_refused_for_one(registry: SchemaRegistry, value: Any) -> None:
+    found = converted(registry, {"properties": {"n": {"type": "integer"}}}, {"n": value}, {"n": 1})
+    assert list(found.refused) == [0]
+    assert "`int" in found.refused[0]
+
+
+def test_an_exponent_without_end_is_refused_for_an_integer(registry: SchemaRegistry) -> None:
+    number = registry.add({"properties": {"n": {"type": "integer"}}}, "JSON")
+    conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+    found = conversion(batch(framed(number, b'{"n":1e999999999}'), framed(number, b'{"n":1e2}')), {})
+    assert list(found.refused) == [0]
+    assert [row["n"] for row in found.parts[0].streams["data"].to_pylist()] == [100]
 
 
 def test_a_property_that_the_schema_forbids_refuses_its_record(registry: SchemaRegistry) -> None:
