@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert.json_text import make_encoder
-from s3lake.land.task.rows import group_rows, encode_rows
+from s3lake.land.task.rows import encode_rows, group_rows
 from s3lake.layout.elements import RecordColumns
 from s3lake.layout.key import KeyLayout
 from s3lake.objects import Shape
@@ -24,7 +24,7 @@ def find_blocker(keys: KeyLayout, shape: Shape) -> str:
         return ""
     columns = _find_value(shape)
     if columns is None:
-        return "the layout names fields of the value, which is no column of fields in its files"
+        return "the layout names fields of the value, which is not a column of fields in its files"
     path = keys.time_path
     type: Type | None = columns
     for step in path:

@@ -346,4 +346,4 @@ def test_fields_of_a_value_in_an_envelope_name_directories() -> None:
 def test_a_list_in_an_envelope_has_no_fields_for_a_layout() -> None:
     world = Parts(format={"type": "parquet"}, envelope=RECORD).land(b"[1]")
     now = changed(world, format={"type": "avro"}, layout={"partition_by": ["user"]}, envelope=RECORD)
-    assert "which is no column of fields in its files" in run_change("reformat", holding(now)).blocker
+    assert "which is not a column of fields in its files" in run_change("reformat", holding(now)).blocker
