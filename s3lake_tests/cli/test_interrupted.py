@@ -80,7 +80,7 @@ def _end_while_starting(directory: Path, number: signal.Signals, after_s: float)
 
 
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.slow("a landing that is told to end; other moments are always run")
+@pytest.mark.slow("a landing that a signal ends; other moments are always run")
 def test_a_command_says_that_spark_starts_before_it_has_imported_it(tmp_path: Path) -> None:
     mark = str(uuid.uuid4())
     with preview(tmp_path, mark) as running:

@@ -71,13 +71,13 @@ class _InTurn:
 
 
 class _NoBarrier:
-    """A barrier of one: actors run in turn, so nobody else comes to it."""
+    """A barrier of one: actors run in turn, so no other actor comes to it."""
 
     def __init__(self, _: int) -> None:
         pass
 
     def wait(self) -> None:
-        """Wait for nobody."""
+        """Return at once."""
 
 
 class ShortId(str):

@@ -33,7 +33,7 @@ from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 
 EXACT = Context(prec=200)
 MISSING = object()
-"""A field of null, which is no column."""
+"""A field of null, which does not become a column."""
 REFUSED = "does not fit decimal(38,"
 """Why ours refuse a value that Avro has: a column has 38 digits."""
 

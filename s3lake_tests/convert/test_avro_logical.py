@@ -1,4 +1,4 @@
-"""Invalid logical types of Avro are ignored, wherever they stand: the value is that of the underlying type."""
+"""Invalid logical types of Avro are ignored wherever they are: the value is that of the underlying type."""
 
 import base64
 import json

@@ -60,7 +60,7 @@ def raws(registry: SchemaRegistry) -> list[bytes]:
 
 
 def known(line: Any) -> dict[str, Any]:
-    """The fields of a line without those that are null, and without the branches that a union does not have."""
+    """Return the fields of a line that are not null, without the branches that a union does not have."""
     value: dict[str, Any] = {name: one for name, one in json.loads(line).items() if one is not None}
     return value | {"wide": {name: one for name, one in value["wide"].items() if one is not None}}
 

@@ -289,7 +289,7 @@ def test_values_are_what_connect_reads(connect: Connect, seed: int, replace_null
 
 ROW = {"type": "struct", "fields": [{"field": "a", "type": "int32"}]}
 REFUSED = object()
-# A value that is none of its type, what Connect reads, and why ours refuse its record.
+# A value that its type does not have, what Connect reads, and why ours refuse its record.
 MISREAD: list[tuple[Schema, Any, Any, str]] = [
     ({"type": "int8"}, 300, 44, "Expected `int` <= 127"),
     ({"type": "int8"}, -129, 127, "Expected `int` >= -128"),

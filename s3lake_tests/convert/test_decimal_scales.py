@@ -1,4 +1,4 @@
-"""Connect's decimals of any scale: lines hold every value, columns those that they hold exactly."""
+"""Connect's decimals of any scale: lines hold every value, columns the values that fit exactly."""
 
 import base64
 import json

@@ -129,7 +129,7 @@ STRANGE: tuple[Any, ...] = (
     {"$ref": 5},
     "9" * 5_000,
 )
-"""What stands in place of a part."""
+"""What replaces a part."""
 
 
 def change_one(random: Random, schema: Any) -> Any:

@@ -174,7 +174,7 @@ def random_cases(seed: int, count: int) -> Iterator[Case]:
 
 
 def is_valid(schema: dict[str, Any]) -> bool:
-    """Return whether a logical type of these cases is none of the invalid ones."""
+    """Return whether a logical type of these cases is not an invalid one."""
     return not any(invalid.items() <= schema.items() and _has_all(invalid, schema) for invalid in _INVALID)
 
 

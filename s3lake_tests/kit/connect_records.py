@@ -191,7 +191,7 @@ def _to_base64(unscaled: int) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """A record in a chain: each side is the JSON text of a value with its schema; None is no value at all."""
+    """A record in a chain: each side is the JSON text of a value with its schema; None means that a side is missing."""
 
     value: bytes | None = None
     key: bytes | None = None
@@ -222,7 +222,7 @@ Answer = Record | Refused | Dropped
 
 @dataclass(frozen=True)
 class Connect:
-    """Connect's own classes: its JSON converter, its transforms, and those of the jars beside it."""
+    """Connect's own classes: its JSON converter, its transforms, and the transforms of the jars next to it."""
 
     program: Any
 
@@ -313,7 +313,7 @@ def _answer(record: Record, answer: dict[str, Any]) -> Answer:
 
 @contextmanager
 def start_connect(*coordinates: str, version: str = VERSION) -> Iterator[Connect]:
-    """Connect's classes in a JVM of their own, with these `group:artifact:version` of others beside them.
+    """Connect's classes in a JVM of their own, with these `group:artifact:version` of others next to them.
 
     Args:
         version: of Connect; the one that the others need.

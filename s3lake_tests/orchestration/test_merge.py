@@ -87,7 +87,7 @@ def shown(definitions: dg.Definitions) -> dict[tuple[str, str], str]:
         **{("check", str(one.key)): one for one in snap.asset_check_nodes or ()},
         **{("schedule", one.name): one for one in snap.schedules},
         **{("sensor", one.name): replace(one, asset_selection=None) for one in snap.sensors},
-        # Dagster writes its own sensor's selection as all assets but those of other sensors: what it comes to counts.
+        # Dagster writes its own sensor's selection as all assets without those with another sensor: its assets count.
         **{
             ("selection", name): sorted(conditioned & keys.resolve(built.asset_graph))
             for name, keys in selected.items()

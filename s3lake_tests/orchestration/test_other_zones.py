@@ -38,7 +38,7 @@ def project(*assets: Any) -> dg.Definitions:
 
 
 class World:
-    """A daily report of New York beside one in UTC, and ticks of what materialises them."""
+    """A daily report of New York next to one in UTC, and ticks of what materialises them."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.definitions = project(report("local", MAPPED, NEW_YORK), report("utc", SEALED, UTC))

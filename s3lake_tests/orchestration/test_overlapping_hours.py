@@ -22,7 +22,7 @@ NOW = hours.parse("2026-11-28T00")
 def upstream(
     partitions: dg.PartitionsDefinition, *keys: str, now: datetime = NOW, partial: bool = False
 ) -> tuple[list[str], list[str]]:
-    """The hours of partitions: those that exist, and those that do not."""
+    """Return the hours of partitions that exist, and the hours that do not."""
     mapping = s3lake.OverlappingHours(allow_nonexistent_upstream_partitions=partial)
     with partition_loading_context(now):
         subset = partitions.subset_with_partition_keys(keys)

@@ -55,7 +55,7 @@ class SchemaRegistry:
         return Response(*(self.answers.pop(0) if self.answers else self._find(request.steps)))
 
     def _find(self, steps: list[str]) -> tuple[int, bytes]:
-        """Answer as Confluent's registry does: a number that is no `int` of Java is a path that it does not have."""
+        """Answer as Confluent's registry does: it has no path for a number that is not an `int` of Java."""
         match steps:
             case ["schemas", "ids", number] if not _is_int(number):
                 return NO_SUCH_PATH

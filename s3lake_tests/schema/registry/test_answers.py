@@ -1,6 +1,6 @@
 """What each answer of a registry means: for a record, for the configuration, or for another attempt.
 
-The answers are those of Confluent's documentation of its API, and of the framework below it.
+The answers come from Confluent's documentation of its API, and of the framework below it.
 """
 
 import contextlib

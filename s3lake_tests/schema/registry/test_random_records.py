@@ -55,7 +55,7 @@ def confluents_schema(apicurio: Apicurio, made: Made, kind: str) -> Any:
     module = confluent()
     known = [module.SchemaReference(**one) for one in register_references(apicurio, made, kind)]
     written = json.dumps(made.schema)
-    if kind == "AVRO":  # its parser needs those that these refer to
+    if kind == "AVRO":  # its parser needs all references of references
         return module.Schema(written, kind, known)
     return module.Schema(written, kind, [one for one in known if f'"{one.name}"' in written])
 

@@ -47,7 +47,7 @@ def test_directories_are_partitions_and_no_columns_beside() -> None:
     assert made.hidden == ("type",)
 
 
-# What the bucket has beside what the index lists: years of an adopted connector, records that came late
+# What the bucket has in addition to what the index lists: years of an adopted connector, records that came late
 
 
 def steps_of(keys: Sequence[str]) -> tuple[Callable[[str], list[str]], list[str]]:

@@ -253,7 +253,7 @@ def read_payload(text: bytes | None) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return an object without its nulls: without a schema, nobody knows which fields there could be."""
+    """Return an object without its nulls: without a schema, no reader knows which fields there could be."""
     if not isinstance(value, dict):
         return value
     return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
@@ -301,7 +301,7 @@ def compare_headers(seed: int, count: int, connect: Connect) -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
-    """Debezium's classes beside Connect's."""
+    """Debezium's classes next to Connect's."""
     with start_connect(PLUGINS, version=CONNECT) as connect:
         yield connect
 

@@ -70,7 +70,7 @@ def compare_one(record: Record, step: Step, answer: Answer) -> str:
 
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
-    """Iceberg's classes beside Connect's."""
+    """Iceberg's classes next to Connect's."""
     with start_connect(JAR) as connect:
         yield connect
 
