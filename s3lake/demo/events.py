@@ -267,7 +267,7 @@ def _present_ms() -> int:
 
 def _create_topics(bootstrap_servers: str, topics: tuple[str, str], partitions: int) -> None:
     # Kept in a variable: without the client its answers are lost.
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
     requested = [NewTopic(topic, num_partitions=partitions) for topic in topics]
     for topic, created in admin.create_topics(requested, request_timeout=_TIMEOUT_S).items():
         try:
