@@ -1,4 +1,4 @@
-"""What docs/dagster.md and docs/project.md show, done as it is shown there."""
+"""What docs/downstream.md and docs/project.md show, done as it is shown there."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ from s3lake.orchestration.translator import hourly
 from s3lake_tests.kit.sinks import make_sink
 
 DOCS = Path(s3lake.__file__).parent.parent / "docs"
-DOCUMENT = (DOCS / "dagster.md").read_text(encoding="utf-8")
+DOCUMENT = (DOCS / "downstream.md").read_text(encoding="utf-8")
 PROJECT = (DOCS / "project.md").read_text(encoding="utf-8")
 MODULES = re.findall(r"```python\n(.*?)```", PROJECT, re.DOTALL)
 
 
 def shown(heading: str) -> list[str]:
     """The Python of a section."""
-    section = DOCUMENT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = DOCUMENT.partition(f"# {heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 
 
