@@ -69,3 +69,53 @@ def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_pa
     path.write_text(bases.properties(CLOUD, formats))
     checked = configuration.load_configuration(str(path), environment={}, to_land=False)
     assert any("S3LAKE_REGISTRY_URL: is not set" in str(notice) for notice in checked.notices)
+
+
+@pytest.mark.parametrize(
+    ("form", "codec", "native"),
+    [
+        ("JSON", "JSON - gzip", "gzip"),
+        ("AVRO", "AVRO - bzip2", "bzip2"),
+        ("AVRO", "AVRO - deflate", "deflate"),
+        ("AVRO", "AVRO - snappy", "snappy"),
+        ("PARQUET", "PARQUET - gzip", "gzip"),
+        ("PARQUET", "PARQUET - none", "none"),
+        ("PARQUET", "PARQUET - snappy", "snappy"),
+        ("PARQUET", "GZIP", "gzip"),
+        ("JSON", "", "none"),
+    ],
+)
+def test_a_codec_may_say_its_format(form: str, codec: str, native: str) -> None:
+    found = bases.load(CLOUD, {"output.data.format": form, "compression.codec": codec})
+    bases.check(found, f"format.codec: {native}")
+
+
+def test_a_codec_of_another_format_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'JSON - gzip' is of another format than output"):
+        bases.load(CLOUD, {"compression.codec": "JSON - gzip"})
+
+
+@pytest.mark.parametrize(("interval", "duration"), [("HOURLY", 3600), ("DAILY", 86400), (None, 3600)])
+def test_directories_follow_path_format(interval: str | None, duration: float) -> None:
+    found = bases.load(CLOUD, {"path.format": "'dt'=YYYY-MM-dd", "time.interval": interval})
+    assert "{topic}/{time:'dt'=YYYY-MM-dd}/" in str(found.config.sinks[0].layout.template)
+    assert (found.config.sinks[0].layout.time.duration, found.config.sinks[0].layout.time.source) == (
+        duration,
+        "wallclock",
+    )
+
+
+def test_an_interval_next_to_path_format_is_checked() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean HOURLY"):
+        bases.load(CLOUD, {"path.format": "'dt'=YYYY-MM-dd", "time.interval": "HOURLIES"})
+
+
+def test_the_field_of_a_time_is_read() -> None:
+    found = bases.load(CLOUD, {"timestamp.field": "at"})
+    bases.check(found, "layout.time.source: field, layout.time.field: at")
+    bases.check(bases.load(CLOUD, {"timestamp.field": ""}), "layout.time.source: wallclock")
+
+
+def test_keys_are_bytes_unless_said() -> None:
+    bases.check(bases.load(CLOUD), "converter.key: bytes")
+    bases.check(bases.load(CLOUD, {"input.key.format": "STRING"}), "converter.key: string")

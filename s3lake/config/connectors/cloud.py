@@ -41,6 +41,14 @@ _WORDS = {
     "time.interval": ("partitioner.class", {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}),
 }
 """Keys whose words are classes of the connector that runs."""
+_DURATION_MS = {"HOURLY": "3600000", "DAILY": "86400000"}
+_CODECS = {
+    "AVRO": "avro.codec",
+    "PARQUET": "parquet.codec",
+    "JSON": "s3.compression.type",
+    "BYTES": "s3.compression.type",
+}
+"""By the format that is written, the key of the connector that runs for `compression.codec`."""
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _NO_EFFECT = {
     "authentication.method": "keys are used if they are given here, else boto3's own chain",
@@ -55,6 +63,7 @@ _NO_EFFECT = {
     "max.poll.records": "Spark reads ranges of offsets",
 }
 _DEFAULTS = {
+    "key.converter": _READ["BYTES"],
     "locale": "en",
     "timezone": "UTC",
     "flush.size": "1000",
@@ -73,7 +82,7 @@ def translate_keys(settings: Sequence[Setting], report: Report, environment: Map
     plain = {setting.key: setting for setting in settings}
     plain["connector.class"] = replace(top, value=_CLASS)
     _split_format(plain, top, report)
-    changed = [*_put_registry(plain, report, environment), *_put_login(plain)]
+    changed = [*_put_registry(plain, report, environment), *_put_login(plain), *_put_time(plain, top, report)]
     for key, setting in plain.items():
         changed += _translate(key, setting, plain, report)
     present = {setting.key for setting in changed}
@@ -110,6 +119,33 @@ def _put_registry(plain: dict[str, Setting], report: Report, environment: Mappin
                 report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 
 
+def _put_time(plain: dict[str, Setting], top: Setting, report: Report) -> Iterator[Setting]:
+    """Yield what says that directories follow a pattern, and a field of the value; other connectors ask for it by name.
+
+    Source: Confluent Cloud's page of the connector, by which a directory is `topics.dir/topic/path.format`.
+    """
+    if plain.get("timestamp.field", top).value not in ("", CLASS) and "timestamp.extractor" not in plain:
+        yield replace(plain["timestamp.field"], key="timestamp.extractor", value="RecordField", positions=())
+    if "path.format" in plain and "partitioner.class" not in plain:
+        interval = plain.pop("time.interval", replace(top, key="time.interval", value="HOURLY", positions=()))
+        duration = _DURATION_MS.get(interval.value.upper())
+        if duration is None:
+            report.error(
+                interval, f"{interval.masked_value} is not allowed; {suggest(interval.value.upper(), _DURATION_MS)}"
+            )
+        yield replace(plain["path.format"], key="partitioner.class", value="TimeBasedPartitioner", positions=())
+        yield replace(interval, key="partition.duration.ms", value=duration or _DURATION_MS["HOURLY"], positions=())
+
+
+def _translate_codec(setting: Setting, written: Setting, report: Report) -> Setting:
+    """Return `compression.codec`, such as `JSON - gzip`, as the key that sets the codec of what is written."""
+    form, _, codec = setting.value.rpartition(" - ")
+    if form.strip() and form.strip().upper() != written.value.upper():
+        report.error(setting, f"{setting.masked_value} is of another format than output.data.format={written.value}")
+    key = _CODECS.get(written.value.upper(), "avro.codec")
+    return replace(setting, key=key, value=codec.strip().lower(), positions=())
+
+
 def _put_login(plain: dict[str, Setting]) -> Iterator[Setting]:
     """Yield the address of Kafka, and how its clients log in."""
     key, secret = plain.pop("kafka.api.key", None), plain.pop("kafka.api.secret", None)
@@ -137,8 +173,8 @@ def _translate(key: str, setting: Setting, plain: Mapping[str, Setting], report:
             message = "is a context of the registry; name it in the registry's address, https://HOST/contexts/NAME"
             report.error(setting, message)
     elif key == "compression.codec":
-        parquet = "parquet" in plain.get("output.data.format", setting).value.lower()
-        yield replace(setting, key="parquet.codec" if parquet else "avro.codec")
+        if setting.value:
+            yield _translate_codec(setting, plain["output.data.format"], report)
     elif key == "provider.integration.id":
         ours = "s3lake.s3.role.arn names ours, else boto3's own chain is used"
         report.notice(setting, f"is a role that Confluent Cloud assumes; {ours}")
