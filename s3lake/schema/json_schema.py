@@ -283,11 +283,12 @@ class _Reader:
         if not properties and (more is True or "patternProperties" in schema):
             return _ANYTHING
         required = schema["required"] if isinstance(schema.get("required"), list) else []
+        patterns = schema.get("patternProperties")  # other properties that `additionalProperties` says nothing of
         fields = []
         for name, described in _sort_properties(properties):
             inner = self._read_inner(described, base, f"{path}.{name}", inside)
             fields.append({**inner, "field": name, "optional": inner["optional"] or name not in required})
-        document = {"type": "struct", "fields": fields, "closed": more is False}
+        document = {"type": "struct", "fields": fields, "closed": more is False and not patterns}
         if isinstance(schema.get("title"), str) and _FULL_NAME.fullmatch(schema["title"]):
             document["name"] = schema["title"]
         return document

@@ -229,6 +229,15 @@ def test_a_schema_that_is_none_refuses_its_records(
     assert found.refused[0].startswith(f"schema id {number}: ")
 
 
+def test_a_property_that_a_pattern_may_allow_is_left_out_and_counted(registry: SchemaRegistry) -> None:
+    patterns = {"patternProperties": {"^x_": {"type": "string"}}, "additionalProperties": False}
+    found = converted(
+        registry, {"type": "object", "properties": {"a": {"type": "integer"}}, **patterns}, {"a": 1, "x_b": "s"}
+    )
+    assert [part.streams["data"].to_pylist() for part in found.parts] == [[{"a": 1}]]
+    assert (found.refused, found.dropped) == ({}, {"x_b": 1})
+
+
 def test_a_schema_that_says_nothing_leaves_columns_to_be_found(registry: SchemaRegistry) -> None:
     found = converted(registry, {"type": "object"}, {"a": 1}, {"a": 0.5})
     assert (list(found.columns), fields_of(found.seen.get("a"))) == (["a"], {})
