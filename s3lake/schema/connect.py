@@ -393,8 +393,8 @@ _PRIMITIVES = {
     "int16": _Node(Primitive.INT32, _integer(16)),
     "int32": _Node(Primitive.INT32, _integer(32)),
     "int64": _Node(Primitive.INT64, _integer(64)),
-    "float": _Node(Primitive.FLOAT, float),
-    "double": _Node(Primitive.DOUBLE, float),
+    "float": _Node(Primitive.FLOAT, int | float),  # an integer stays one: who makes the column says whether it fits
+    "double": _Node(Primitive.DOUBLE, int | float),
     "string": _Node(Primitive.STRING, str),
     "bytes": _Node(Primitive.BINARY, bytes),
 }

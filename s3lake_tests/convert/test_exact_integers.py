@@ -286,3 +286,37 @@ def test_a_list_of_what_arrow_cannot_flatten_is_looked_through(registry: SchemaR
     convert = Conversion("string", "avro", "parquet", "write", registry=registry.connection)
     found = convert(batch(*(framed(number, datum(schema, one)) for one in cells)), {})
     assert (found.refused, found.large) == ({}, {"b[]"})
+
+
+DECIMAL = field("m", "bytes", optional=True, name="org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"})
+BESIDE: dict[str, dict[str, Any]] = {
+    "a default": field("m", "int32", optional=True, default=7),
+    "a decimal": DECIMAL,
+    "pairs": field("m", "map", optional=True, keys={"type": "int32"}, values={"type": "double"}),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(("type", "integer"), [("double", 2**53 + 1), ("double", 10**22 + 1), ("float", 2**24 + 1)])
+def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_others(
+    beside: str, type: str, integer: int
+) -> None:
+    schema = struct(field("d", type, optional=True), BESIDE[beside])
+    values = batch(message(schema, {"d": integer}), message(schema, {"d": 5}))
+    found = Conversion("string", "connect_json", "parquet", "skip")(values, {})
+    assert list(found.refused) == [0]
+    assert "does not hold exactly" in found.refused[0]
+    assert [row["d"] for row in found.parts[0].streams["data"].to_pylist()] == [5.0]
+    lines = Conversion("string", "connect_json", "json", "skip")(values, {})
+    read_back = [json.loads(line)["d"] for part in lines.parts for line in part.streams["data"].to_pylist()]
+    assert read_back == [integer, 5]
+
+
+def test_an_integer_of_a_json_schema_is_exact_beside_a_default() -> None:
+    properties = {"d": {"type": "number"}, "n": {"type": "integer", "default": 7}}
+    with serving() as registry:
+        number = registry.add({"type": "object", "properties": properties}, "JSON")
+        conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+        found = conversion(batch(framed(number, b'{"d":%d}' % (2**53 + 1)), framed(number, b'{"d":5}')), {})
+    assert list(found.refused) == [0]
+    assert found.parts[0].streams["data"].to_pylist() == [{"d": 5.0, "n": 7}]
