@@ -140,3 +140,22 @@ def test_an_hour_that_is_sealed_and_followed_in_one_run_fires_nothing_more(world
     job = dg.Definitions(assets=[sealed, hourly], jobs=[dg.define_asset_job("both")]).resolve_job_def("both")
     job.execute_in_process(asset_selection=[SEALED, HOURLY], partition_key=TEN, instance=world.instance)
     assert world.tick() == []
+
+
+def test_an_asset_without_partitions_fires_once_all_ended_hours_are_sealed(instance: dg.DagsterInstance) -> None:
+    @dg.asset(deps=[SEALED], automation_condition=s3lake.on_sealed_hours())
+    def whole() -> None: ...
+
+    definitions = dg.Definitions.merge(s3lake.build_definitions(make_config(SINK)), dg.Definitions(assets=[whole]))
+    cursor, requests = None, []
+    for sealed in ([], list(hours.span("2026-01-04T00", "2026-01-05T23")), ["2026-01-06T00"], []):
+        for hour in sealed:
+            instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=hour))
+        now = hours.parse("2026-01-06T01")
+        selection = dg.AssetSelection.assets(whole)
+        result = dg.evaluate_automation_conditions(
+            definitions, instance, cursor=cursor, asset_selection=selection, evaluation_time=now
+        )
+        cursor = result.cursor
+        requests.append(result.total_requested)
+    assert requests == [0, 0, 1, 0]
