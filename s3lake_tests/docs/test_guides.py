@@ -198,3 +198,19 @@ def test_the_page_of_a_connector_leads_from_its_file_to_an_hour_without_gap_and_
         assert ": topic-partition 0 at 1 (" in text
     assert "compared 3 records of Kafka: 3 landed" in verified
     assert re.search(r"T\d\d +\w+ +3 +3 +1 ", guide.run(f"index show {file}"))
+
+
+@pytest.mark.parametrize("guide", ["your-connector"], indirect=True)
+def test_the_page_of_the_path_lands_what_came_after_the_connector(guide: Guide) -> None:
+    value = json.dumps(guide.record["value"]).encode()
+    guide.lake.produce(guide.record["topic"], [value], guide.record["timestamp"])  # which the connector has landed
+    guide.produce(hours.now_ms())
+    guide.follow()
+    checked, connected, previewed, would_adopt, adopted, landed, verified = guide.printed.values()
+    assert re.search(r"sinks\.0\.bucket +lake +connector\.json:\d+:\d+ ", checked)
+    assert connected.count(": ok\n") == 5
+    assert previewed.startswith("raw/orders/partition=0/orders+0+0000000000.json ")
+    assert "would be adopted in hour" in would_adopt
+    assert ": topic-partition 0 at 1 (" in adopted
+    assert f"orders-lake orders {guide.start}: 3 offsets = 3 rows" in landed
+    assert "compared 3 records of Kafka: 3 landed" in verified
