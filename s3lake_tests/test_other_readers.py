@@ -1,0 +1,216 @@
+"""Readers that others wrote: what each shows of every type that a column can have."""
+
+import base64
+import datetime
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+
+from s3lake.spark import jars
+from s3lake_tests.kit.oracles import run_jvm
+from s3lake_tests.test_every_type import SAMPLES
+from s3lake_tests.verify.test_writer_agrees import staged
+from s3lake_tests.verify.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow("reads each format with each reader")
+
+NANOS = 10**9
+
+
+def show(value: Any, kind: pa.DataType) -> Any:
+    """A cell of Arrow's as the producer's JSON writes it."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: show(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return {pair["key"].as_py(): show(pair["value"], kind.item_type) for pair in value.values}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [show(one, kind.value_type) for one in value.values]
+    if pa.types.is_timestamp(kind):
+        return show_timestamp(value.cast(pa.timestamp("ns", kind.tz)).value)
+    if pa.types.is_time(kind):
+        return trim(value.cast(pa.time64("us")).as_py().isoformat())
+    found = value.as_py()
+    if isinstance(found, bytes):
+        return base64.b64encode(found).decode()
+    return str(found) if isinstance(found, (Decimal, datetime.date, uuid.UUID)) else found
+
+
+def show_timestamp(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, NANOS)
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return trim(f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09}") + "Z"
+
+
+def trim(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def table_cells(table: pa.Table) -> dict[str, list[Any]]:
+    """Cells by column, nulls too."""
+    shown = {}
+    for name in table.column_names:
+        column = table.column(name).combine_chunks()
+        cells = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(cells, pa.ExtensionArray):
+            cells = pa.array([None if one is None else str(one) for one in cells.to_pylist()], pa.string())
+        shown[name] = [show(cell, cells.type) for cell in cells]
+    return shown
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_file("parquet", tmp_path_factory.mktemp("parquet"))
+
+
+@pytest.fixture(scope="module")
+def avro(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_file("avro", tmp_path_factory.mktemp("avro"))
+
+
+def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Path:
+    """Land a record with a value of each type, one of nulls, and one without any field; return the one file."""
+    columns = {f"c{number}": text for number, text in enumerate(SAMPLES) if text not in left_out}
+    codec = {"avro": "deflate", "parquet": "zstd"}[format]  # Java's Avro needs a jar more for any other
+    world = World(format={"type": format, "codec": codec}, columns=columns, nulls="write")
+    full = {name: SAMPLES[text] for name, text in columns.items()}
+    records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
+    staged(world, [(b"k", json.dumps(record).encode(), []) for record in records])
+    (manifest,) = world.manifests.values()
+    (file,) = manifest.files
+    path = directory / f"file.{format}"
+    path.write_bytes(world.store.objects[file.key][0])
+    return path
+
+
+def show_sample(value: Any) -> Any:
+    match value:
+        case str() if value.endswith("Z") or value.count(":") == 2:
+            return trim(value.rstrip("Z")) + "Z" * value.endswith("Z")
+        case list():
+            return list(map(show_sample, value))
+        case dict():
+            return {name: show_sample(inner) for name, inner in value.items()}
+    return value
+
+
+def read_by_duckdb(path: Path, _: Any) -> pa.Table:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        rows = connection.sql(f"SELECT * FROM '{path}' ORDER BY n")
+        assert rows is not None
+        return rows.to_arrow_table()
+
+
+def read_by_polars(path: Path, _: Any) -> pa.Table:
+    import polars
+
+    return polars.read_parquet(path).sort("n").to_arrow()
+
+
+def read_by_pyarrow(path: Path, _: Any) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path).sort_by("n")
+
+
+READERS: dict[str, Callable[[Path, Any], pa.Table]] = {
+    "duckdb": read_by_duckdb,
+    "polars": read_by_polars,
+    "pyarrow": read_by_pyarrow,
+}
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "polars": {"uuid": base64.b64encode(uuid.UUID(SAMPLES["uuid"]).bytes).decode()},
+}
+"""What a reader shows otherwise, by the type."""
+
+NOT_OF_SPARK = ("time", "time_us", "timestamp_ns", "list<timestamp_ns>", "uuid")
+"""Spark 4.0 opens no Parquet file that has one of these, unless it is given a schema without the column."""
+
+
+def test_avro_of_each_type_is_read_by_java_with_equal_rows(jvm: Path, avro: Path) -> None:  # noqa: ARG001 (Java)
+    full, *nulls = read_by_java(avro)
+    assert [row.pop("n") for row in (full, *nulls)] == [1, 2, 3]
+    assert [set(row.values()) for row in nulls] == [{None}, {None}]
+    wrong = {}
+    for number, (text, sample) in enumerate(SAMPLES.items()):
+        found = full.pop(f"c{number}")
+        if text == "binary":
+            found = base64.b64encode(found.encode("latin-1")).decode()
+        if show_sample(found) != show_sample(sample):
+            wrong[text] = found
+    assert full == {}
+    assert wrong == OTHERWISE.get("java", {})
+
+
+def read_by_java(path: Path) -> list[dict[str, Any]]:
+    """Read with all conversions of Avro's logical types; the text of a record is JSON."""
+    with run_jvm(jars.resolve("avro", ["org.apache.avro:avro:1.12.1"])) as java:
+        avro = java.org.apache.avro
+        model, times = avro.generic.GenericData(), avro.data.TimeConversions
+        for conversion in (
+            *(times.DateConversion, times.TimeMillisConversion, times.TimeMicrosConversion),
+            *(times.TimestampMillisConversion, times.TimestampMicrosConversion, times.TimestampNanosConversion),
+            *(avro.Conversions.DecimalConversion, avro.Conversions.UUIDConversion),
+        ):
+            model.addLogicalTypeConversion(conversion())
+        reader = avro.generic.GenericDatumReader(None, None, model)
+        file = avro.file.DataFileReader(java.java.io.File(str(path)), reader)
+        rows = []
+        while file.hasNext():
+            rows.append(json.loads(model.toString(file.next()), parse_float=read_number))
+        file.close()
+        return rows
+
+
+def read_number(text: str) -> float | str:
+    """Samples of decimals are text, with as many digits as their scale."""
+    return text if text in ("12.34", "1.5") else float(text)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_parquet_of_each_type_is_read_with_equal_rows(
+    reader: str, parquet: Path, request: pytest.FixtureRequest
+) -> None:
+    assert_equal_rows(READERS[reader](parquet, request), reader)
+
+
+def test_parquet_of_the_types_of_spark_is_read_by_it_with_equal_rows(spark: "SparkSession", tmp_path: Path) -> None:
+    path = write_file("parquet", tmp_path, left_out=NOT_OF_SPARK)
+    assert_equal_rows(spark.read.parquet(str(path)).orderBy("n").toArrow(), "spark", left_out=NOT_OF_SPARK)
+
+
+@pytest.mark.parametrize("text", NOT_OF_SPARK)
+def test_parquet_of_another_type_is_refused_by_spark(spark: "SparkSession", tmp_path: Path, text: str) -> None:
+    path = write_file("parquet", tmp_path, left_out=[one for one in SAMPLES if one != text])
+    with pytest.raises(AnalysisException, match="PARQUET_TYPE_ILLEGAL"):
+        spark.read.parquet(str(path))
+    rows = spark.read.schema("n long").parquet(str(path)).orderBy("n").collect()
+    assert [row.n for row in rows] == [1, 2, 3]
+
+
+def assert_equal_rows(table: pa.Table, reader: str, left_out: Sequence[str] = ()) -> None:
+    cells = table_cells(table)
+    assert cells.pop("n") == [1, 2, 3]
+    wrong = {}
+    for number, (text, sample) in enumerate(SAMPLES.items()):
+        if text in left_out:
+            continue
+        found, *nulls = cells.pop(f"c{number}")
+        assert nulls == [None, None], text
+        if found != show_sample(sample):
+            wrong[text] = found
+    assert cells == {}
+    assert wrong == OTHERWISE.get(reader, {})
