@@ -137,7 +137,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 """What a reader shows otherwise, by the type."""
 
 NOT_OF_SPARK = ("time", "time_us", "timestamp_ns", "list<timestamp_ns>", "uuid")
-"""Spark 4.0 opens no Parquet file that has one of these, unless it is given a schema without the column."""
+"""Spark 4.0 opens no Parquet file that has one of these, unless it is given a schema."""
 
 
 def test_avro_of_each_type_is_read_by_java_with_equal_rows(jvm: Path, avro: Path) -> None:  # noqa: ARG001 (Java)
