@@ -289,19 +289,19 @@ def test_a_list_of_what_arrow_cannot_flatten_is_looked_through(registry: SchemaR
 
 
 DECIMAL = field("m", "bytes", optional=True, name="org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"})
-BESIDE: dict[str, dict[str, Any]] = {
+OTHERS: dict[str, dict[str, Any]] = {
     "a default": field("m", "int32", optional=True, default=7),
     "a decimal": DECIMAL,
     "pairs": field("m", "map", optional=True, keys={"type": "int32"}, values={"type": "double"}),
 }
 
 
-@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(("type", "integer"), [("double", 2**53 + 1), ("double", 10**22 + 1), ("float", 2**24 + 1)])
 def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_others(
-    beside: str, type: str, integer: int
+    other: str, type: str, integer: int
 ) -> None:
-    schema = struct(field("d", type, optional=True), BESIDE[beside])
+    schema = struct(field("d", type, optional=True), OTHERS[other])
     values = batch(message(schema, {"d": integer}), message(schema, {"d": 5}))
     found = Conversion("string", "connect_json", "parquet", "skip")(values, {})
     assert list(found.refused) == [0]
