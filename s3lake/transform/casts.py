@@ -17,7 +17,17 @@ from s3lake.text.quantities import format_double
 from s3lake.transform.options import OptionError, OptionReader
 from s3lake.transform.record import Side, Step, change_object, change_side, later
 from s3lake.transform.times import TYPED, format_time
-from s3lake.transform.values import DAY_MS, Float32, Instant, Refusal, Time, describe, format_float32
+from s3lake.transform.values import (
+    DAY_MS,
+    FineInstant,
+    Float32,
+    Instant,
+    MicroTime,
+    Refusal,
+    Time,
+    describe,
+    format_float32,
+)
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -105,6 +115,10 @@ def _to_float32(value: Any) -> Decimal:
 
 def _to_string(value: Any) -> str:
     match value:
+        case FineInstant():  # Connect has no such type: a long of its own, of which no digit is lost
+            text = format_time(TYPED["Time" if isinstance(value, MicroTime) else "Timestamp"], value.epoch_ms)
+            fraction, digits = value % (1000 * value.per_ms), len(str(value.per_ms)) + 2
+            return f"{text[:-4]}{fraction:0{digits}d}Z"
         case Time():
             return format_time(TYPED["Time"], value.epoch_ms)
         case Instant():  # as in Connect, a first moment of a day is a date

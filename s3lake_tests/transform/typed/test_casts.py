@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from s3lake.transform.casts import cast_value
+from s3lake.transform.values import MicroTime, MicroTimestamp, NanoTimestamp
 from s3lake_tests.transform.kit import CLOCK, described, field, refusal_described, smt, struct
 
 DECIMAL = field("a", "bytes", "Decimal", parameters={"scale": "2"})
@@ -73,3 +75,17 @@ def test_a_field_that_the_schema_lacks_is_not_added() -> None:
 def test_the_whole_value_gets_the_type_of_its_cast() -> None:
     done = described({"type": "int64"}, [1, 2], smt("Cast$Value", {"spec": "string"}))
     assert (done.types, done.rows) == ("string", ["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        (MicroTimestamp(CLOCK * 1000 + 456), "2020-01-05T11:21:04.123456Z"),
+        (MicroTimestamp(5), "1970-01-01T00:00:00.000005Z"),
+        (MicroTimestamp(-1), "1969-12-31T23:59:59.999999Z"),
+        (NanoTimestamp(CLOCK * 1_000_000 + 456_789), "2020-01-05T11:21:04.123456789Z"),
+        (MicroTime(40_864_123_456), "11:21:04.123456Z"),
+    ],
+)
+def test_a_time_that_is_finer_than_a_millisecond_keeps_all_its_digits(instant: Any, text: str) -> None:
+    assert cast_value(instant, "string", "field 'a'") == text
