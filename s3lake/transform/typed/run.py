@@ -81,7 +81,7 @@ class TypedRun:
             refused |= {int(rows[row]): reason for row, reason in done.refused.items()}
             batch = done.batch
             for side in self.columns:
-                if not self._is_written(side):
+                if side not in self.chain.writes:
                     batch = replace_column(batch, side, self.batch.column(side).take(pa.array(rows).take(done.rows)))
             pieces.append(_Piece(rows[done.rows.to_numpy()], batch, {}))
         marks = reduce(
@@ -91,9 +91,6 @@ class TypedRun:
             pieces += self._run_group(readable[places], refused)
         dropped = self.batch.num_rows - sum(len(piece.rows) for piece in pieces) - len(refused)
         return self._join(pieces, refused, dropped)
-
-    def _is_written(self, side: str) -> bool:
-        return side in self.chain.writes
 
     def _list_codes(self, side: str) -> Numbers:
         """Return which schema each row has, -1 for none."""
