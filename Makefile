@@ -103,7 +103,7 @@ $(DEMO) $(STAMP): .ci/venv pyproject.toml constraints.txt hatch_build.py s3lake/
 
 define FIND_JAVA
 from s3lake import errors
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 try:
     jars.find_java()
 except errors.ConfigurationError as error:

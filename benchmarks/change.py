@@ -21,20 +21,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours
-from s3lake.commit.documents import Manifest, Read, TopicHead
+from s3lake.config.model import Sink
+from s3lake.index.commit.documents import Manifest, Read, TopicHead
+from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.store.memory import MemoryStore
+from s3lake.lake.form import form_of
 from s3lake.land import binding
+from s3lake.land.change.compact import compact_hours
+from s3lake.land.change.restore import Restore, restore
 from s3lake.land.given import Record, batch
-from s3lake.land.maintenance.compact import compact_hours
-from s3lake.land.maintenance.restore import Restore, restore
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Rows, Staging
-from s3lake.plan.tile import Span, Tile
-from s3lake.schema.types import Primitive, from_document, to_document
-from s3lake.sink import Sink
+from s3lake.records.schema.types import Primitive, from_document, to_document
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.store.memory import MemoryStore
 
 HOUR, TOPIC, COMMIT = "2026-11-20T05", "orders", "c0"
 COLUMNS = {
@@ -86,7 +87,7 @@ class Hour:
                 HOUR,
                 reads,
                 tuple(files),
-                form=binding.form_of(landed),
+                form=form_of(landed),
                 nulls=landed.nulls,
                 columns=columns,
             )

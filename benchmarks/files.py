@@ -12,11 +12,11 @@ import msgspec
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.documents import File, FileForm, Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
-from s3lake.plan.tile import Span, Tile
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
+from s3lake.index.commit.documents import File, FileForm, Manifest, Read, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
 from s3lake_tests.kit.s3 import start_s3
 
 HOURS = 1000

@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 
 from s3lake import hours
-from s3lake.commit import opening, protocol
-from s3lake.commit.clean import DAY_MS, clean
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.sealing import Sealing
-from s3lake.commit.sums import plus
-from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.index.commit import opening, protocol
+from s3lake.index.commit.clean import DAY_MS, clean
+from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.sums import plus
+from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.store import Document
+from s3lake.index.store.memory import MemoryStore
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.store import Document
-from s3lake.store.memory import MemoryStore
 
 FIRST, EACH = "2020-01-01T00", 10
 

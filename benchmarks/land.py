@@ -10,19 +10,20 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from s3lake import sink, spark
+from s3lake.config import model
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
+from s3lake.land import spark
 from s3lake.land.landing import land
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
 
 
 def main(plan: Mapping[str, Any]) -> None:
     """Starts a session, then lands `plan["hour"]` through every sink of `plan["config"]`."""
-    config = sink.Config.model_validate(plan["config"])
+    config = model.Config.model_validate(plan["config"])
     stores = functools.partial(S3Store, S3Connection.from_settings(config.s3))
     assert config.kafka is not None
     servers = config.kafka.bootstrap_servers

@@ -18,8 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.land import told
 from s3lake import hours
+from s3lake.config.model import Config
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config
 
 _AT_ONCE = 100
 _QUIET_TICKS = 6

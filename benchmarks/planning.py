@@ -15,12 +15,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
-from s3lake.commit import opening, protocol
-from s3lake.commit.index import TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.index.commit import opening, protocol
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.s3 import start_s3
 
 TOPIC = "planned"

@@ -18,17 +18,17 @@ import pyarrow as pa
 from benchmarks import records
 from benchmarks.sink import SCHEMA_ID, registry
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.schema.types import from_document
-from s3lake.schema.unite import merge_columns
-from s3lake.sink import Sink
+from s3lake.records.schema.types import from_document
+from s3lake.records.schema.unite import merge_columns
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
-from s3lake.store.memory import MemoryStore
 
 INSERT = {"type": "InsertField$Value", "options": {"offset.field": "kafka_offset"}}
 ROWS: Sequence[tuple[Any, ...]] = (

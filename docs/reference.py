@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import s3lake
 from s3lake.cli import program
 from s3lake.cli.output import DIFFERENT, EXIT_CODES
-from s3lake.sink import Config
-from s3lake.sink.describe import field_descriptions, json_schema, model_summary, nested_models
+from s3lake.config.model import Config
+from s3lake.config.model.describe import field_descriptions, json_schema, model_summary, nested_models
 
 HERE = Path(__file__).parent / "reference"
 _COMMON = 5

@@ -7,11 +7,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load as load
-    from s3lake.forwarding.destination import Stdout as Stdout
-    from s3lake.forwarding.elasticsearch import Elasticsearch as Elasticsearch
-    from s3lake.forwarding.mongodb import MongoDB as MongoDB
-    from s3lake.forwarding.postgres import Postgres as Postgres
-    from s3lake.forwarding.quickwit import Quickwit as Quickwit
+    from s3lake.config.model import Config as Config
+    from s3lake.config.model import Sink as Sink
+    from s3lake.lake.forwarding.destination import Stdout as Stdout
+    from s3lake.lake.forwarding.elasticsearch import Elasticsearch as Elasticsearch
+    from s3lake.lake.forwarding.mongodb import MongoDB as MongoDB
+    from s3lake.lake.forwarding.postgres import Postgres as Postgres
+    from s3lake.lake.forwarding.quickwit import Quickwit as Quickwit
+    from s3lake.lake.readback.committed import CommittedFile as CommittedFile
+    from s3lake.lake.readback.committed import files as files
     from s3lake.orchestration.assets import LandConfig as LandConfig
     from s3lake.orchestration.assets import sink_assets as sink_assets
     from s3lake.orchestration.build import build_definitions as build_definitions
@@ -29,20 +33,17 @@ if TYPE_CHECKING:
     from s3lake.orchestration.translator import hourly as hourly
     from s3lake.orchestration.translator import sealed_key as sealed_key
     from s3lake.orchestration.translator import sink_key as sink_key
-    from s3lake.readback.committed import CommittedFile as CommittedFile
-    from s3lake.readback.committed import files as files
-    from s3lake.sink import Config as Config
-    from s3lake.sink import Sink as Sink
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
 _NAMES = {
     "config.load": ["load"],
-    "forwarding.elasticsearch": ["Elasticsearch"],
-    "forwarding.mongodb": ["MongoDB"],
-    "forwarding.postgres": ["Postgres"],
-    "forwarding.quickwit": ["Quickwit"],
-    "forwarding.destination": ["Stdout"],
-    "readback.committed": ["CommittedFile", "files"],
+    "config.model": ["Config", "Sink"],
+    "lake.forwarding.destination": ["Stdout"],
+    "lake.forwarding.elasticsearch": ["Elasticsearch"],
+    "lake.forwarding.mongodb": ["MongoDB"],
+    "lake.forwarding.postgres": ["Postgres"],
+    "lake.forwarding.quickwit": ["Quickwit"],
+    "lake.readback.committed": ["CommittedFile", "files"],
     "orchestration.assets": ["LandConfig", "sink_assets"],
     "orchestration.build": ["build_definitions", "resources"],
     "orchestration.component": ["SinkComponent"],
@@ -52,7 +53,6 @@ _NAMES = {
     "orchestration.s3_resource": ["S3Resource"],
     "orchestration.spark_resource": ["SparkResource"],
     "orchestration.translator": ["SinkTranslator", "dead_letters_key", "hourly", "sealed_key", "sink_key"],
-    "sink": ["Config", "Sink"],
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

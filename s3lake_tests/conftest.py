@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from s3lake_tests.schema.registry.server import SchemaRegistry
+    from s3lake_tests.records.schema.registry.server import SchemaRegistry
 
 pytest_plugins = ["s3lake_tests.kit.servers"]
 
@@ -216,7 +216,7 @@ def _mounted(directory: Path, option: str, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.fixture(scope="module")
 def registry() -> Iterator["SchemaRegistry"]:
     """A Schema Registry for a module's tests: schemas of all of them have their own ids."""
-    from s3lake_tests.schema.registry.server import serving
+    from s3lake_tests.records.schema.registry.server import serving
 
     with serving() as registry:
         yield registry

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from s3lake.lake.objects import Shape, columns, read_batches
 from s3lake.land import binding
-from s3lake.objects import Shape, columns, read_batches
-from s3lake.schema import grammar
-from s3lake.schema.types import Primitive, Struct, from_document
+from s3lake.records.schema import grammar
+from s3lake.records.schema.types import Primitive, Struct, from_document
+from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.world import World
 from s3lake_tests.land.unstaged import World as Unstaged
-from s3lake_tests.verify.test_writer_agrees import staged
-from s3lake_tests.verify.world import World
 
 SAMPLES: dict[str, Any] = {
     "bool": True,

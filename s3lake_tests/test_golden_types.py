@@ -17,15 +17,15 @@ import pytest
 from google.protobuf import json_format, message_factory
 
 from s3lake.errors import TableConflictError
-from s3lake.objects import Shape, columns, read_batches
-from s3lake.schema import grammar, protoc
-from s3lake.schema.arrow import to_arrow
-from s3lake.schema.types import from_document
-from s3lake.table.iceberg.columns import list_schemas, widen_schema
-from s3lake_tests.convert.test_avro_values import datum, record
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed
-from s3lake_tests.verify.test_writer_agrees import staged
-from s3lake_tests.verify.world import World
+from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
+from s3lake.records.schema import grammar, protoc
+from s3lake.records.schema.arrow import to_arrow
+from s3lake.records.schema.types import from_document
+from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.world import World
+from s3lake_tests.records.convert.test_avro_values import datum, record
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 
 @dataclass(frozen=True)

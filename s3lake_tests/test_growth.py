@@ -10,12 +10,15 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit import opening
-from s3lake.commit.clean import DAY_MS, Cleaned, clean
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
+from s3lake.index.commit import opening
+from s3lake.index.commit.clean import DAY_MS, Cleaned, clean
+from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.protocol import Attempt, Staged
+from s3lake.index.plan.sealed import content
+from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.store import COMMIT
 from s3lake.land.engine import Steps
 from s3lake.land.landing import batch_limit, land, rewrite
 from s3lake.land.target import TopicSink
@@ -25,11 +28,8 @@ from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.orchestration.tick import RouteState, Tick
-from s3lake.plan.sealed import content
-from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
-from s3lake.store import COMMIT
 from s3lake_tests.kit.cost import cpu_ratio
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
+from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.world import World
 from s3lake_tests.test_every_type import SAMPLES
-from s3lake_tests.verify.test_writer_agrees import staged
-from s3lake_tests.verify.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,17 +22,17 @@ from s3lake import cli, definitions
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.destination import open_destination
+from s3lake.index.store.connection import S3Connection
+from s3lake.lake.forwarding.destination import open_destination
 from s3lake.land import opening
 from s3lake.land.landing import land
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.forwarding.landed import land_values
 from s3lake_tests.kit.http import serve
 from s3lake_tests.kit.lake import START
+from s3lake_tests.lake.forwarding.landed import land_values
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
@@ -224,7 +224,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
     name: str, settings: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made wrongly, then rightly: its asset as Dagster shows it, and a run in which it does not take an hour."""
-    monkeypatch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
+    monkeypatch.setattr("s3lake.lake.forwarding.mongodb._CONNECT_MS", 50)
     options = {option: words.plant(value) for option, value in settings.items()}
     with pytest.raises(ConfigurationError) as refused:
         open_destination(name, {**options, "unheard": "of"})

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 import numpy as np
 
-from s3lake.commit.documents import Manifest
-from s3lake.commit.index import TopicIndex
+from s3lake.config.model import Sink
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.commit.index import TopicIndex
 from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.translator import sealed_key
-from s3lake.sink import Sink
 from trials.production import SINK, Production
 from trials.requests_log import Request
 from trials.traffic import Traffic

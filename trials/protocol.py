@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "s3lake_tests" / "commit" / "test_protocol_properties.py"
+TESTS = Path(__file__).parents[1] / "s3lake_tests" / "index" / "commit" / "test_protocol_properties.py"
 CORPUS = TESTS.with_name("corpus")
 ROUND = 2
 """Times what the fast suite plays: a round is long enough for Hypothesis, and short enough to be stopped after."""

@@ -10,7 +10,7 @@ import pyspark
 
 from s3lake.demo.process import free_port, free_ports
 from s3lake_tests.kit.processes import MARK, kill_all, marked, until
-from s3lake_tests.spark.spark_server import ROOT
+from s3lake_tests.land.spark.spark_server import ROOT
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 """Of the workers: Spark never runs a task twice on one host."""

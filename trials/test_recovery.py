@@ -12,12 +12,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from s3lake.config.model import Config
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.target import TopicSink
 from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import MARK, kill_all
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from s3lake import hours
-from s3lake.commit.clean import DAY_MS
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.index.commit.clean import DAY_MS
+from s3lake.index.store import PendingUpload
+from s3lake.index.store.s3 import S3Store
 from s3lake.land.target import TopicSink
-from s3lake.store import PendingUpload
-from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.kit.processes import marked, until
-from s3lake_tests.spark.spark_server import SparkServer, client, opened
+from s3lake_tests.land.spark.spark_server import SparkServer, client, opened
 from trials.spark_cluster import CORES, Cluster
 
 pytestmark = [

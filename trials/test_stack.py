@@ -24,7 +24,7 @@ from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, 
 from s3lake_tests.kit.lake import fill
 from s3lake_tests.kit.processes import MARK, kill_all
 from s3lake_tests.kit.s3 import find_program
-from s3lake_tests.schema.registry import apicurio
+from s3lake_tests.records.schema.registry import apicurio
 
 pytestmark = [
     pytest.mark.timeout(900),

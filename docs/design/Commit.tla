@@ -1,6 +1,6 @@
 ------------------------------ MODULE Commit ------------------------------
 (***************************************************************************)
-(* Tiles and commit, as commit.md says in words and s3lake/commit/ does in  *)
+(* Tiles and commit, as commit.md says in words and s3lake/index/commit/ does in  *)
 (* Python. One action is one request to the store; between any two of them  *)
 (* an actor may pause for as long as it likes, or die. The labels of rules  *)
 (* (R1 ...) and of what goes wrong without them (C1 ...) are commit.md's.   *)
@@ -9,7 +9,7 @@
 (* `edge` on belong to hour 1. Every file holds one record, so a file is an *)
 (* offset and what stands after its name: 0, or the commit's id (R2).       *)
 (*                                                                          *)
-(* Left out, and tried by s3lake_tests/commit/world.py: what Kafka expires  *)
+(* Left out, and tried by s3lake_tests/index/commit/world.py: what Kafka expires  *)
 (* and compacts, topic-partitions that come later, topics created again,    *)
 (* objects of other programs, exactly_once: false, gaps between hours.      *)
 (***************************************************************************)

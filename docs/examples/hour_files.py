@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from s3lake.forwarding.hour import Hour
+from s3lake.lake.forwarding.hour import Hour
 
 
 class HourFiles:

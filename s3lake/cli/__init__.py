@@ -17,7 +17,7 @@ from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land
 from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
-from s3lake.spark import launch
+from s3lake.land.spark import launch
 
 _report_unraisable = sys.unraisablehook
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)

@@ -8,12 +8,12 @@ import typer
 
 from s3lake.cli.output import Progress, emit, print_text
 from s3lake.cli.request import NOT_DONE, Outcome, Request
+from s3lake.config.model.sink import SHORTEST_RETENTION_S
 from s3lake.errors import ConfigurationError
-from s3lake.sink.sink import SHORTEST_RETENTION_S
 from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
-    from s3lake.land.maintenance.replace import HourChange
+    from s3lake.land.change.replace import HourChange
     from s3lake.land.target import TopicSink
 
 
@@ -22,7 +22,7 @@ def compact(
     size: Annotated[str, typer.Option(help="About the size of the new files; larger files stay.")] = "512MB",
 ) -> None:
     """Merge the small files of landed hours into larger ones; does not read Kafka."""
-    from s3lake.land.maintenance.compact import compact_hours
+    from s3lake.land.change.compact import compact_hours
 
     file_size = int(_parse("--size", size, parse_size))
     _change(request, lambda target, hours: compact_hours(target, hours, yes=request.yes, size=file_size))
@@ -42,8 +42,8 @@ def erase(
 
     Kafka keeps its records, and a bucket with versions keeps versions.
     """
-    from s3lake.land.maintenance.condition import Condition
-    from s3lake.land.maintenance.erase import EraseConditions, erase_hours
+    from s3lake.land.change.condition import Condition
+    from s3lake.land.change.erase import EraseConditions, erase_hours
 
     conditions = EraseConditions(
         Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters is not None else None
@@ -56,7 +56,7 @@ def reformat(request: Request) -> None:
 
     Codec and columns are also the sink's present ones.
     """
-    from s3lake.land.maintenance.reformat import reformat_hours
+    from s3lake.land.change.reformat import reformat_hours
 
     _change(request, lambda target, hours: reformat_hours(target, hours, yes=request.yes))
 
@@ -72,7 +72,7 @@ def retention(
 
     Objects, index and table lose them together.
     """
-    from s3lake.land.maintenance.retention import expire_hours
+    from s3lake.land.change.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)
     if age is not None and age < SHORTEST_RETENTION_S:  # 30 is 30 seconds, and days are meant
@@ -113,8 +113,8 @@ def restore(
     Key, value, headers, timestamp and topic-partition are the same. If it is interrupted, the same command continues:
     a reader of committed data gets each record exactly once.
     """
-    from s3lake.land.maintenance.restore import Restore, require_allowed
-    from s3lake.land.maintenance.restore import restore as produce
+    from s3lake.land.change.restore import Restore, require_allowed
+    from s3lake.land.change.restore import restore as produce
 
     request.require("first", "last")
     config = request.load()

@@ -13,16 +13,16 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
 from s3lake.config.draft import LoadedConfig
-from s3lake.convert.converters import CONVERTERS
+from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError, S3LakeError
-from s3lake.sink import Config, Sink
-from s3lake.store import COMMIT, Store
+from s3lake.index.store import COMMIT, Store
+from s3lake.records.convert.converters import CONVERTERS
 from s3lake.text.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.destination import Destination
+    from s3lake.index.store.connection import S3Connection
+    from s3lake.lake.forwarding.destination import Destination
     from s3lake.source.offsets import Offsets
-    from s3lake.store.connection import S3Connection
 
 Attempt = tuple[str, Callable[[], Sequence[str] | None]]
 """What is tried, and how; it may return notices."""
@@ -42,7 +42,7 @@ def check(
     everything: Annotated[bool, typer.Option("--all", help="Show settings with default values too.")] = False,
 ) -> None:
     """Validate a configuration; show effective settings, where each came from, and warnings."""
-    from s3lake.forwarding.destination import open_forwards
+    from s3lake.lake.forwarding.destination import open_forwards
     from s3lake.source.kafka.properties import to_librdkafka
     from s3lake.source.opening import find_opener
 
@@ -219,11 +219,11 @@ def find_suspicious_settings(config: Config) -> list[str]:
 
 def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
-    from s3lake.forwarding.destination import open_forwards
+    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3 import S3Store
+    from s3lake.index.store.trial import ensure_keeps_objects, try_store
+    from s3lake.lake.forwarding.destination import open_forwards
     from s3lake.source.opening import open_source
-    from s3lake.store.connection import S3Connection
-    from s3lake.store.s3 import S3Store
-    from s3lake.store.trial import ensure_keeps_objects, try_store
 
     if config.kafka is not None or config.source is not None:
         source = open_source(config)
@@ -298,7 +298,7 @@ def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list
 
 def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int) -> list[str] | None:
     """Return notices about the timestamps of a topic's records; None if the topic does not exist."""
-    from s3lake.plan.stamps import AHEAD_MS, describe_before_start, describe_stamps_ahead, find_stamps_ahead
+    from s3lake.index.plan.stamps import AHEAD_MS, describe_before_start, describe_stamps_ahead, find_stamps_ahead
 
     kafka = offsets.snapshot(topic, hours.key_of_ms(now_ms + AHEAD_MS))
     if not kafka.exists:
@@ -312,7 +312,7 @@ def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int)
 
 
 def _ask(sink: Sink) -> None:
-    from s3lake.schema.registry import get_client
+    from s3lake.records.schema.registry import get_client
 
     assert sink.converter.registry is not None
     get_client(sink.converter.registry.connection).check()
@@ -329,8 +329,8 @@ def _check_letters(config: Config, sink: Sink) -> None:
 
 
 def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[str]:
-    from s3lake.readback.committed import open_index
-    from s3lake.table.iceberg.table import LakeTable
+    from s3lake.lake.readback.committed import open_index
+    from s3lake.lake.table.iceberg.table import LakeTable
 
     assert sink.table is not None, "the sink has one"
     topic = sink.topics[0] if sink.topics else "TOPIC"
@@ -339,7 +339,7 @@ def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[s
 
 def _check_destination(sink: Sink, destination: "Destination", store: Store) -> None:
     """Ask a destination for an hour that it cannot have."""
-    from s3lake.forwarding.hour import Hour
+    from s3lake.lake.forwarding.hour import Hour
 
     destination.read_content(Hour.without_rows(sink, "s3lake check", sink.start, store))
 

@@ -7,17 +7,17 @@ import typer
 
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
-from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, StoreDeniedError
+from s3lake.index.commit.documents import files_of
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
-    from s3lake.commit.documents import File
-    from s3lake.commit.index import TopicIndex
+    from s3lake.config.model import Sink
+    from s3lake.index.commit.documents import File
+    from s3lake.index.commit.index import TopicIndex
+    from s3lake.lake.table.hive import HiveTable
     from s3lake.land.target import TopicSink
-    from s3lake.schema.types import Columns
-    from s3lake.sink import Sink
-    from s3lake.table.hive import HiveTable
+    from s3lake.records.schema.types import Columns
 
 _LINES = ("json", "text", "bytes")
 
@@ -35,10 +35,10 @@ def ddl(
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from s3lake.store.client import make_client
-    from s3lake.store.connection import S3Connection
-    from s3lake.table.hive import ENGINES
-    from s3lake.table.hive.glue import apply
+    from s3lake.index.store.client import make_client
+    from s3lake.index.store.connection import S3Connection
+    from s3lake.lake.table.hive import ENGINES
+    from s3lake.lake.table.hive.glue import apply
 
     if engine not in ENGINES:
         raise ConfigurationError(f"--for {engine}: unknown engine; s3lake knows {', '.join(sorted(ENGINES))}")
@@ -93,7 +93,7 @@ def _build_name(topic: str) -> str:
 
 def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
     """Yield what an engine shows otherwise than the user may expect."""
-    from s3lake.convert.converters import CONVERTERS
+    from s3lake.records.convert.converters import CONVERTERS
 
     for field in table.hidden:
         yield f"a directory has the name of field {field}, so {engine} shows the directory's value"
@@ -111,7 +111,7 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
     Raises:
         ConfigurationError: the engine cannot read the objects as a table.
     """
-    from s3lake.table.hive import build_table, cover_bucket
+    from s3lake.lake.table.hive import build_table, cover_bucket
 
     form, columns = _rows(sink, index, engine)
     keys = [file.key for file in _files(index, tuple(columns))]
@@ -121,11 +121,11 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:
     """Return the form of rows, as tables call it, and their columns."""
-    from s3lake.commit.evolution import present
-    from s3lake.land import binding
-    from s3lake.schema.types import Primitive
+    from s3lake.index.commit.evolution import present
+    from s3lake.lake.form import shape_of
+    from s3lake.records.schema.types import Primitive
 
-    shape, form = binding.shape_of(sink.after_transforms), sink.format.type
+    shape, form = shape_of(sink.after_transforms), sink.format.type
     if form == "json_array" and engine != "duckdb":
         raise ConfigurationError(
             f"{index.topic}: {engine} reads lines, and in format json_array a line is not always a record: use --for "
@@ -141,7 +141,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
 
 
 def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
-    from s3lake.readback.committed import read_manifests, read_tiles
+    from s3lake.lake.readback.committed import read_manifests, read_tiles
 
     committed = read_manifests(index, read_tiles(index, None))
     if sidecars := files_of(committed, "keys", "headers"):

@@ -14,8 +14,8 @@ from s3lake.errors import ConfigurationError, printable
 from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
+    from s3lake.lake.objects.dead_letters import DeadLetter
     from s3lake.land.target import TopicSink
-    from s3lake.objects.dead_letters import DeadLetter
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
 HourOption = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour, as 2026-11-20T05 (UTC).")]
@@ -27,8 +27,8 @@ ReasonOption = Annotated[
 @command(app, SOURCE, ROUTES, HOURS, JSON, name="list")
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
-    from s3lake.commit.letters import merge_reasons
-    from s3lake.land.maintenance.dead_letters import hours_of
+    from s3lake.index.commit.letters import merge_reasons
+    from s3lake.land.change.dead_letters import hours_of
 
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def show_dead_letters(
 
     Values of fields with a secret's name are masked, and control characters are escaped.
     """
-    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of, letters_of
+    from s3lake.land.change.dead_letters import ReasonFilter, hours_of, letters_of
 
     chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
     for target in request.targets():
@@ -87,8 +87,8 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     Each is landed exactly once, and then it is a dead letter no longer. One that is refused again stays, with its new
     reason. If the command is interrupted, repeat it.
     """
-    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
-    from s3lake.land.maintenance.replay import replay
+    from s3lake.land.change.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.change.replay import replay
 
     chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 

@@ -10,10 +10,10 @@ import typer
 
 from s3lake.cli.output import err, write
 from s3lake.cli.request import Request
+from s3lake.config.model import S3, Config, Sink
+from s3lake.config.model.key_space import key_prefixes
+from s3lake.config.model.s3 import Objects, Role
 from s3lake.errors import ConfigurationError
-from s3lake.sink import S3, Config, Sink
-from s3lake.sink.key_space import key_prefixes
-from s3lake.sink.s3 import Objects, Role
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")

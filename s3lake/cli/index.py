@@ -13,8 +13,8 @@ from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Req
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from s3lake.index.plan.tile import Tile
     from s3lake.land.target import TopicSink
-    from s3lake.plan.tile import Tile
 
 index = typer.Typer(no_args_is_help=True, help="Inspect the index and repair it (expert).")
 schema = typer.Typer(no_args_is_help=True, help="Inspect the columns of files; print the configuration's JSON Schema.")
@@ -24,9 +24,9 @@ table = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
 @command(index, SOURCE, ROUTES, HOURS, JSON, name="show")
 def show_index(request: Request) -> None:
     """Show tiles: offsets, commits, what is pending, garbage, and up to which hour all are sealed."""
-    from s3lake.commit.documents import TopicHead
-    from s3lake.commit.sealing import Sealing
-    from s3lake.plan.stamps import find_notices
+    from s3lake.index.commit.documents import TopicHead
+    from s3lake.index.commit.sealing import Sealing
+    from s3lake.index.plan.stamps import find_notices
 
     for target in request.targets(tables=True):
         name, stored, tiles = f"{target.sink.name}: {target.topic}", target.index.head(), list(target.index.tiles())
@@ -53,7 +53,7 @@ def show_index(request: Request) -> None:
 
 
 def _describe_tile(tile: "Tile", state: str) -> dict[str, Any]:
-    from s3lake.plan.stamps import find_notices
+    from s3lake.index.plan.stamps import find_notices
 
     return {
         "hour": tile.hour,
@@ -96,7 +96,7 @@ def rollback_index(
 
     The next run reads its records from Kafka again, and writes them under other names.
     """
-    from s3lake.commit.accept import roll_back
+    from s3lake.index.commit.accept import roll_back
 
     require_hours(hour)
     request.require("sink", "topic")
@@ -119,7 +119,7 @@ def accept_topic(request: Request) -> None:
 
     What the former topic had not landed is given up. --topic is needed.
     """
-    from s3lake.commit.accept import accept
+    from s3lake.index.commit.accept import accept
 
     request.require("topic")
     targets, refusals = list(request.targets()), list[str]()
@@ -143,7 +143,7 @@ def accept_topic(request: Request) -> None:
 @command(schema, SOURCE, ROUTES, JSON, name="show")
 def show_schema(request: Request) -> None:
     """Show the columns that files have now, with their types."""
-    from s3lake.commit.evolution import present
+    from s3lake.index.commit.evolution import present
 
     for target in request.targets(tables=True):
         rows = [{"column": name, "type": str(type)} for name, type in present(target.index).items()]
@@ -153,7 +153,7 @@ def show_schema(request: Request) -> None:
 @command(schema, SOURCE, ROUTES, JSON, name="history")
 def show_schema_history(request: Request) -> None:
     """Show each change of columns: its hour and commit, and the type before and after."""
-    from s3lake.commit.evolution import steps
+    from s3lake.index.commit.evolution import steps
 
     for target in request.targets(tables=True):
         rows = [
@@ -188,7 +188,7 @@ def print_json_schema(request: Request) -> None:  # noqa: ARG001 - it has no opt
 
     s3lake schema editor > s3lake.schema.json
     """
-    from s3lake.sink.describe import json_schema
+    from s3lake.config.model.describe import json_schema
 
     write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 

@@ -10,16 +10,16 @@ from s3lake import hours
 from s3lake.cli.output import Progress, emit, print_text
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
-from s3lake.commit.documents import Manifest
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.plan.stamps import find_notices
 from s3lake.land.observer import LandedHour, Logged
-from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
-    from s3lake.adopt import Adopted
+    from s3lake.lake.verify import Grid
+    from s3lake.land.adopt import Adopted
     from s3lake.land.target import TopicSink
-    from s3lake.verify import Grid
 
 
 @dataclass
@@ -106,8 +106,8 @@ def land(request: Request) -> None:
     Without --from: every hour since the sink's start, or the bucket's adoption, that is not complete. Without --to: up
     to the current hour.
     """
+    from s3lake.lake.verify import Grid
     from s3lake.land.landing import land as land_hours
-    from s3lake.verify import Grid
 
     targets, now_ms = list(request.targets()), hours.now_ms()
     grids = {target: Grid.from_sink(target.sink, now_ms, request.first, request.last) for target in targets}
@@ -130,7 +130,7 @@ def _find_incomplete_hours(target: "TopicSink", grid: "Grid") -> Sequence[str]:
 
     If none is given by name, hours that a connector landed before the adoption, or of an earlier topic, do not count.
     """
-    from s3lake.readback.committed import read_tiles
+    from s3lake.lake.readback.committed import read_tiles
 
     head = target.index.head() if grid.first is None else None
     due = grid.due_hours(head[0].since if head else None)
@@ -187,8 +187,8 @@ def adopt(
 
     No record is missing and none is landed twice.
     """
-    from s3lake.adopt import KafkaGroups, first_tile, format_evidence
-    from s3lake.adopt import adopt as adopt_topic
+    from s3lake.land.adopt import KafkaGroups, first_tile, format_evidence
+    from s3lake.land.adopt import adopt as adopt_topic
 
     loaded = request.read()
     print_notices(loaded)

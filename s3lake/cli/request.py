@@ -16,8 +16,8 @@ from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.load import DIALECT, LOCATION, NAME
+from s3lake.config.model import Config, Sink, Spark
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
-from s3lake.sink import Config, Sink, Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,7 +154,7 @@ class Request:
             ConfigurationError: nothing is selected.
             SourceUnavailableError: the source does not say which topics an expression matches.
         """
-        from s3lake.commit.documents import TABLE
+        from s3lake.index.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
         from s3lake.orchestration.topics import ask_matching_topics, topics_of
         from s3lake.source.opening import open_source
@@ -247,8 +247,8 @@ class Request:
 
 def open_spark(settings: Spark, *, quiet: bool = False) -> "SparkSession":
     """Return the session of this process, and say on standard error how its start goes on, unless `quiet`."""
-    from s3lake.spark import session
-    from s3lake.spark.starting import has_session, tell_start
+    from s3lake.land.spark import session
+    from s3lake.land.spark.starting import has_session, tell_start
 
     if quiet or has_session():
         return session(settings)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake import hours, sink
+from s3lake import hours
 from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text, tell
 from s3lake.cli.request import Request, open_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
+from s3lake.config import model
 from s3lake.errors import ConfigurationError
-from s3lake.spark.shared import PORT
+from s3lake.land.spark.shared import PORT
 from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ def spark(
         address = check if "://" in check else f"sc://{check}"
         if not address.startswith("sc://"):  # Spark would start a session of its own
             raise ConfigurationError(f"--check {check}: expected the address of a server, as sc://HOST:PORT")
-        open_spark(sink.Spark(master=address), quiet=request.as_json)
+        open_spark(model.Spark(master=address), quiet=request.as_json)
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
-    from s3lake.spark.server import serve
-    from s3lake.spark.starting import tell_start
+    from s3lake.land.spark.server import serve
+    from s3lake.land.spark.starting import tell_start
 
-    settings = request.load(to_land=False).spark if request.config else sink.Spark()
+    settings = request.load(to_land=False).spark if request.config else model.Spark()
     master = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")
     if master.startswith("sc://"):
         raise ConfigurationError(f"--master {master}: a server needs a cluster or this machine's cores, not a server")
@@ -105,7 +106,7 @@ def demo(
     _run_demo(records, keep, own, serve=serve, table=table, as_json=as_json)
 
 
-def _serve_services(records: int, keep: Path | None, own: sink.Config | None, *, as_json: bool) -> None:
+def _serve_services(records: int, keep: Path | None, own: model.Config | None, *, as_json: bool) -> None:
     """Serve Kafka and S3 until Ctrl-C."""
     from s3lake.demo import start
 
@@ -118,11 +119,11 @@ def _serve_services(records: int, keep: Path | None, own: sink.Config | None, *,
 
 
 def _run_demo(
-    records: int, keep: Path | None, own: sink.Config | None, *, serve: bool, table: bool, as_json: bool
+    records: int, keep: Path | None, own: model.Config | None, *, serve: bool, table: bool, as_json: bool
 ) -> None:
     """Produce, land, verify, and serve until Ctrl-C if `serve` is set."""
     from s3lake.demo import run, start
-    from s3lake.verify import Grid, combine_reports
+    from s3lake.lake.verify import Grid, combine_reports
 
     port = run.choose_ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")

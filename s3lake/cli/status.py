@@ -17,7 +17,7 @@ from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.land.metrics import Measured
+    from s3lake.lake.metrics import Measured
     from s3lake.land.target import TopicSink
 
 _ONCE_S = 120.0
@@ -33,7 +33,7 @@ def status(request: Request) -> None:
     which all are sealed; dead letters of the last 24 hours; the last error. The exit code is 3 if Kafka or S3 did not
     answer.
     """
-    from s3lake.land.metrics import Looks
+    from s3lake.lake.metrics import Looks
 
     targets = list(request.targets(fail_fast=True))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -111,7 +111,7 @@ def metrics(
     """Print lag, completeness and volumes of every sink and topic for Prometheus, or serve them."""
     from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
-    from s3lake.land.metrics import Scrape
+    from s3lake.lake.metrics import Scrape
 
     address = None if listen is None else _parse_address(listen)
     config = request.load()

@@ -10,12 +10,12 @@ import typer
 from s3lake import hours
 from s3lake.cli.output import DIFFERENCES, Progress, emit
 from s3lake.cli.request import Request
+from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config
 
 if TYPE_CHECKING:
+    from s3lake.lake.verify import Grid, NotLanded, Report
     from s3lake.land.target import TopicSink
-    from s3lake.verify import Grid, NotLanded, Report
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     Hours that should be landed by now and are not are differences too. Without --from: every hour since the sink's
     start; without --to: up to the current hour.
     """
-    from s3lake.verify import Grid, combine_reports
+    from s3lake.lake.verify import Grid, combine_reports
 
     config, now_ms = request.load(), hours.now_ms()
     targets = list(request.targets(config))
@@ -54,7 +54,7 @@ def verify_targets(
     config: Config, targets: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
 ) -> list["Report"]:
     """Verify each target and show the progress."""
-    from s3lake.verify import open_log, verify_against
+    from s3lake.lake.verify import open_log, verify_against
 
     total = sum(_count_offsets(target, grid) for target, grid in zip(targets, grids, strict=True))
     done, progress = 0, Progress("verify: offsets compared", total, quiet=quiet)

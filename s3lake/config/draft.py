@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from s3lake.config.model import Config, ConfigModel, RuleError
 from s3lake.config.overrides import apply_variables, fields, model_at
 from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, format_path, variable
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, ConfigModel, RuleError
 from s3lake.text.masking import is_secret
 from s3lake.text.options import did_you_mean, suggest
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from s3lake.config.draft import SHARED, Draft
+from s3lake.config.model import Config, Sink
+from s3lake.config.model.base import models_in
 from s3lake.config.overrides import names_of_model
 from s3lake.config.report import Reference, Report, Setting, Value, by_key, variable
-from s3lake.sink import Config, Sink
-from s3lake.sink.model import models_in
 from s3lake.text import options
 from s3lake.text.options import find_nearest, suggest
 

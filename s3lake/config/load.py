@@ -16,6 +16,7 @@ from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, work
 from s3lake.config.connectors.wrappers import unwrap
 from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
 from s3lake.config.keys import SERVERS, START
+from s3lake.config.model import Config
 from s3lake.config.overrides import prefix_of, refuse_unknown
 from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
 from s3lake.config.syntax import properties
@@ -23,7 +24,6 @@ from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml import parse_json, parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config
 from s3lake.text.options import suggest
 
 _log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from s3lake.config.model import Config, ConfigModel, Sink
+from s3lake.config.model.base import models_in
 from s3lake.config.report import Path, format_path
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, ConfigModel, Sink
-from s3lake.sink.model import models_in
 from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"

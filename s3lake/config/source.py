@@ -16,8 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, Json, StringConstraints, ValidationError
 
+from s3lake.config.model.base import ConfigModel, Duration, at_least
 from s3lake.errors import ConfigurationError
-from s3lake.sink.model import ConfigModel, Duration, at_least
 from s3lake.text.options import did_you_mean
 
 if TYPE_CHECKING:

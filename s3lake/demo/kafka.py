@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from s3lake.demo.process import GuardedProcess, Launch, Service, free_port, start_server
 from s3lake.errors import KafkaUnavailableError
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 
 _NODE_ID = 1
 

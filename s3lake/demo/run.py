@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from s3lake.commit.documents import files_of
 from s3lake.demo import events
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.start import Demo
+from s3lake.index.commit.documents import files_of
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from s3lake import hours
 from s3lake.config import native
+from s3lake.config.model import Config, Credentials, Sink, Table
+from s3lake.config.model.converter import Converter
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import BUSY, GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, SparkUnavailableError
-from s3lake.layout.pieces import Field, Time
-from s3lake.sink import Config, Credentials, Sink, Table
-from s3lake.sink.converter import Converter
-from s3lake.spark.starting import tell_start
+from s3lake.land.spark.starting import tell_start
+from s3lake.records.layout.pieces import Field, Time
 
 BUCKET = "lake"
 SINK = "events"
@@ -321,8 +321,8 @@ def _write_default(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
 
 def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
     """Copy every object, index included: the embedded S3 keeps nothing when it ends."""
-    from s3lake.store.connection import S3Connection
-    from s3lake.store.s3 import S3Store
+    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3 import S3Store
 
     shutil.rmtree(directory, ignore_errors=True)
     connection = S3Connection(s3.endpoint_url, s3.region, True, 10, s3.access_key_id, s3.secret_access_key)

@@ -12,35 +12,33 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake import hours
-from s3lake.commit import documents
-from s3lake.convert.converters import CONVERTERS
-from s3lake.encode.formats import FORMATS, FileFormat
+from s3lake.config.model.format import Format
 from s3lake.errors import ConfigurationError
-from s3lake.layout.elements import Reading
-from s3lake.layout.key import KeyLayout, KeyTemplate
-from s3lake.layout.pieces import Text
-from s3lake.schema import grammar
-from s3lake.schema.types import fields_of, to_document
-from s3lake.schema.unite import format_type
-from s3lake.sink.format import Format
-from s3lake.transform import sql
-from s3lake.transform.chain import Chain
+from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.encode.formats import FORMATS, FileFormat
+from s3lake.records.layout.elements import Reading
+from s3lake.records.layout.key import KeyLayout, KeyTemplate
+from s3lake.records.layout.pieces import Text
+from s3lake.records.schema import grammar
+from s3lake.records.schema.types import fields_of, to_document
+from s3lake.records.schema.unite import format_type
+from s3lake.records.transform import sql
+from s3lake.records.transform.chain import Chain
 
 if TYPE_CHECKING:
-    from s3lake.convert.column import Envelope
-    from s3lake.convert.contract import Contract
-    from s3lake.convert.values import Conversion
+    from s3lake.config.model import Sink
+    from s3lake.index.store import Stores
     from s3lake.land.sql.table import Tabulate
     from s3lake.land.task.pipeline import Work
     from s3lake.land.task.staging import FileRule
-    from s3lake.layout.pieces import Piece
-    from s3lake.objects.shape import Shape
-    from s3lake.schema.registry import Connection
-    from s3lake.schema.types import Columns
-    from s3lake.sink import Sink
+    from s3lake.records.convert.column import Envelope
+    from s3lake.records.convert.contract import Contract
+    from s3lake.records.convert.values import Conversion
+    from s3lake.records.layout.pieces import Piece
+    from s3lake.records.schema.registry import Connection
+    from s3lake.records.schema.types import Columns
+    from s3lake.records.transform.projection import Projection
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-    from s3lake.store import Stores
-    from s3lake.transform.projection import Projection
 
 _NO_LIMIT = 2**63 - 1
 
@@ -85,35 +83,6 @@ def build_work(
     )
 
 
-def form_of(sink: Sink) -> documents.FileForm:
-    """Return the form of the sink's files, for their manifest."""
-    frame, envelope, sidecars = sink.format.effective_framing, sink.envelope, sink.sidecars
-    return documents.FileForm(
-        format=sink.format.type,
-        value=sink.converter.value,
-        key=sink.converter.key,
-        codec=sink.format.codec,
-        header=sink.format.header,
-        framing=(frame.opening, frame.between, frame.closing) if frame else None,
-        envelope=msgspec.convert(envelope.model_dump(), documents.Envelope) if envelope else None,
-        sidecars=documents.Sidecars(
-            sidecars.keys,
-            sidecars.headers,
-            codecs=tuple(sorted(sidecars.codecs.items())),
-        ),
-        transformed=sink.transformed,
-        transforms=sink.transforms_digest,
-        null_to_default=sink.converter.null_to_default,
-    )
-
-
-def shape_of(sink: Sink) -> Shape:
-    """Return the shape of the sink's files, as readers get it from their manifest."""
-    from s3lake.objects.shape import Shape
-
-    return Shape.from_form(form_of(sink))
-
-
 def chain(sink: Sink) -> Chain:
     """The sink's transforms."""
     converter = sink.converter
@@ -133,7 +102,7 @@ def project(sink: Sink, transforms: Chain | None) -> Projection | None:
     """Return the sink's SQL as tasks apply it, after transforms. Return None if the sink has none."""
     if sink.sql is None:
         return None
-    from s3lake.transform.projection import Projection
+    from s3lake.records.transform.projection import Projection
 
     converter = transforms.value_converter if transforms else sink.converter.value
     return Projection(sql.parse(sink.sql.select, sink.sql.where), converter)
@@ -159,7 +128,7 @@ def conversion(
     sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True, time_path: tuple[str, ...] = ()
 ) -> Conversion:
     """The conversion; `keyed` and `valued` say whether the layout reads keys and values, `time_path` which time."""
-    from s3lake.convert.values import Conversion
+    from s3lake.records.convert.values import Conversion
 
     return Conversion(
         key=sink.converter.key,
@@ -187,7 +156,7 @@ def conversion(
 
 def contract(sink: Sink) -> Contract:
     """Return the rules that values have to fulfil."""
-    from s3lake.convert.contract import Contract
+    from s3lake.records.convert.contract import Contract
 
     asked = sink.schema_policy
     return Contract(
@@ -200,7 +169,7 @@ def contract(sink: Sink) -> Contract:
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:
     """The parts of a record that a row holds, None if it holds the value alone."""
-    from s3lake.convert.column import Envelope
+    from s3lake.records.convert.column import Envelope
 
     configured = sink.envelope
     if configured is None:

@@ -7,13 +7,13 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from s3lake.commit.opening import ask_kafka
 from s3lake.errors import ConfigurationError, GateError
+from s3lake.index.commit.opening import ask_kafka
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicIndex
+    from s3lake.config.model import Sink
+    from s3lake.index.commit.index import TopicIndex
     from s3lake.land.task.outcomes import Done
-    from s3lake.sink import Sink
     from s3lake.source.offsets import Offsets
 
 

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, RecordError
+from s3lake.index.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.land import binding
+from s3lake.land.spark import parallelism
+from s3lake.land.spark.failures import find_sql_refusal
 from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement
 from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
-from s3lake.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.source.records import Reader
-from s3lake.spark import parallelism
-from s3lake.spark.failures import find_sql_refusal
 from s3lake.text.masking import is_secret, strip_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from s3lake.sink import Sink
+    from s3lake.config.model import Sink
 
 A = TypeVar("A")
 _MOST_FAILING = 100

@@ -21,12 +21,12 @@ import pyarrow as pa
 from s3lake.errors import TaskFailedError
 from s3lake.land.engine import ReadRequest, Steps, TaskEngine, answer_request
 from s3lake.land.landing import AT_WORK
+from s3lake.land.spark import parallelism
+from s3lake.land.spark.failures import translate_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.source.records import OffsetRange, Reader
-from s3lake.spark import parallelism
-from s3lake.spark.failures import translate_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.index.plan.batch import Intervals
 from s3lake.land.engine import ReadRequest
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.plan.batch import Intervals
 from s3lake.source.records import HEADERS, SCHEMA
 
 if TYPE_CHECKING:

@@ -9,22 +9,22 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit import letters
-from s3lake.commit.documents import MOST_FILES, File, Recorded, files_of
-from s3lake.commit.protocol import Staged
-from s3lake.commit.recovery import abort
 from s3lake.errors import S3LakeError, TooManyFilesError
-from s3lake.land import binding
+from s3lake.index.commit import letters
+from s3lake.index.commit.documents import MOST_FILES, File, Recorded, files_of
+from s3lake.index.commit.protocol import Staged
+from s3lake.index.commit.recovery import abort
+from s3lake.index.plan.batch import Intervals
+from s3lake.lake.form import form_of
 from s3lake.land.engine import ReadRequest, Steps, refusal_error
+from s3lake.land.spark.failures import translate_error
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done, Failed, Outcome, Refused
 from s3lake.land.task.pipeline import Work
-from s3lake.plan.batch import Intervals
-from s3lake.schema.types import from_document, to_document
-from s3lake.spark.failures import translate_error
+from s3lake.records.schema.types import from_document, to_document
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
+    from s3lake.config.model import Sink
 
 _SAMPLE = 10_000
 
@@ -141,7 +141,7 @@ class Job:
             files=tuple(sorted(files, key=attrgetter("key"))),
             reads=reads,
             clocks=clocks if work.chain else (),
-            form=binding.form_of(landed),
+            form=form_of(landed),
             nulls=landed.nulls,
             columns=None if columns is None else to_document(columns),
             replacing=work.keys.replaces,

@@ -12,23 +12,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from s3lake.commit import opening, protocol
-from s3lake.commit.documents import MOST_FILES, TopicHead, count_data_files
-from s3lake.commit.protocol import Attempt, Committed, Staged
-from s3lake.commit.recovery import abort
-from s3lake.commit.replace import begin_rewrite
-from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesError
+from s3lake.index.commit import opening, protocol
+from s3lake.index.commit.documents import MOST_FILES, TopicHead, count_data_files
+from s3lake.index.commit.protocol import Attempt, Committed, Staged
+from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.replace import begin_rewrite
+from s3lake.index.commit.sums import Commits
+from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried
+from s3lake.land.change.compact import CompactOptions, merge
+from s3lake.land.change.replace import CannotChange, commit_staged
 from s3lake.land.checks import refuse_missing
 from s3lake.land.engine import Steps, TaskEngine, run_steps
-from s3lake.land.maintenance.compact import CompactOptions, merge
-from s3lake.land.maintenance.replace import CannotChange, commit_staged
 from s3lake.land.observer import LandedHour, Logged, Observer
 from s3lake.land.target import TopicSink
-from s3lake.store.trial import ensure_keeps_objects, ensure_tried
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
+    from s3lake.config.model import Sink
 
 _log = logging.getLogger(__name__)
 _TRIES = 5

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
-from s3lake.commit.documents import Manifest, count_data_files
-from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
-from s3lake.plan.stamps import find_notices
-from s3lake.plan.tile import Sums, Tile
+from s3lake.index.commit.documents import Manifest, count_data_files
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.stamps import find_notices
+from s3lake.index.plan.tile import Sums, Tile
 
 if TYPE_CHECKING:
-    from s3lake.table.iceberg import LakeTable
+    from s3lake.lake.table.iceberg import LakeTable
 
 _log = logging.getLogger(__name__)
 

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
+from s3lake.lake.readback.committed import open_index
+from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.target import TopicSink
-from s3lake.readback.committed import open_index
 from s3lake.source import opening
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import ConsumerGroup
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
-from s3lake.table.iceberg import LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.sink import Config, Sink
-    from s3lake.store import Stores
+    from s3lake.config.model import Config, Sink
+    from s3lake.index.store import Stores
 
 
 def open_topic_sink(

@@ -12,13 +12,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from s3lake import hours
-from s3lake.commit import sums
-from s3lake.commit.clean import Cleaned, clean
-from s3lake.commit.documents import Manifest
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.protocol import Attempt, Staged
-from s3lake.commit.sums import Commits
+from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError, S3LakeError
+from s3lake.index.commit import sums
+from s3lake.index.commit.clean import Cleaned, clean
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.protocol import Attempt, Staged
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.tile import Tile, find_landed_offsets
+from s3lake.index.store import Store, Stores
 from s3lake.land import binding
 from s3lake.land.checks import check_gate
 from s3lake.land.engine import Steps
@@ -26,20 +29,17 @@ from s3lake.land.job import Job
 from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
-from s3lake.plan.tile import Tile, find_landed_offsets
-from s3lake.schema.types import from_document
-from s3lake.sink.key_space import KeySpace
+from s3lake.records.schema.types import from_document
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
-from s3lake.store import Store, Stores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.sink import Sink
-    from s3lake.table.iceberg import LakeTable
+    from s3lake.config.model import Sink
+    from s3lake.lake.table.iceberg import LakeTable
 
 _log = logging.getLogger(__name__)
 _TRIES = 5

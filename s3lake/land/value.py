@@ -9,27 +9,28 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake import hours
-from s3lake.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
-from s3lake.commit.opening import create_hour
-from s3lake.commit.protocol import PUT, Attempt, Staged
-from s3lake.commit.recovery import abort
-from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.limits import explain_unsupported
-from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, TooManyFilesError
+from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
+from s3lake.index.commit.opening import create_hour
+from s3lake.index.commit.protocol import PUT, Attempt, Staged
+from s3lake.index.commit.recovery import abort
+from s3lake.index.store.trial import ensure_tried
+from s3lake.lake.form import form_of
+from s3lake.lake.objects.columns import cast_column
 from s3lake.land import binding
-from s3lake.land.maintenance.replace import replace_commits
+from s3lake.land.change.replace import replace_commits
+from s3lake.land.spark.failures import translate_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.rows import Form, RowStage, plain_type
-from s3lake.objects.columns import cast_column
-from s3lake.schema.arrow import from_arrow, to_arrow
-from s3lake.schema.changes import find_differences, find_type
-from s3lake.schema.types import Columns, Primitive, from_document, to_document
-from s3lake.schema.unite import check_column_limit
-from s3lake.spark.failures import translate_error
-from s3lake.store.trial import ensure_tried
+from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.limits import explain_unsupported
+from s3lake.records.encode.formats import FORMATS
+from s3lake.records.schema.arrow import from_arrow, to_arrow
+from s3lake.records.schema.changes import find_differences, find_type
+from s3lake.records.schema.types import Columns, Primitive, from_document, to_document
+from s3lake.records.schema.unite import check_column_limit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,7 +102,7 @@ def land_value(target: TopicSink, hour: str, value: object, owner: Sequence[str]
         return Staged(
             files=(),
             reads={0: Read(0, 1, read=rows, landed=rows)},
-            form=binding.form_of(sink),
+            form=form_of(sink),
             nulls=sink.nulls,
             columns=to_document(recorded) if form == "columns" else None,
         )

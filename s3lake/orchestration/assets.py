@@ -7,13 +7,13 @@ from typing import Any
 
 import dagster as dg
 
+from s3lake.config.model import Config, Sink
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.checks import build_check_specs
 from s3lake.orchestration.connections import resource_object
 from s3lake.orchestration.io_manager import KafkaHours
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import Config, Sink
 
 
 class LandConfig(dg.Config):

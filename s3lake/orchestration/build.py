@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.config.model import S3, Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.assets import SinkAssets, define_assets, land
 from s3lake.orchestration.catalog import Catalog
@@ -21,7 +22,6 @@ from s3lake.orchestration.sensor import group_sensor, topic_sensor
 from s3lake.orchestration.table_names import refuse_shared_names
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import S3, Config, Sink
 
 if TYPE_CHECKING:
     from s3lake.orchestration.s3_resource import S3Resource

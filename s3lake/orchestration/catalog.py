@@ -6,11 +6,11 @@ from typing import NamedTuple
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator, hourly
-from s3lake.sink import Config, Sink
 
 _OURS = "s3lake"
 _RESOURCES = ("s3", "spark")

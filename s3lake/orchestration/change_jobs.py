@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError
 from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.checks import check_hours
@@ -20,10 +21,9 @@ from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import log_start
-from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.land.maintenance.replace import HourChange
+    from s3lake.land.change.replace import HourChange
     from s3lake.land.target import TopicSink
 
 _NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
@@ -110,26 +110,26 @@ def _clean(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
 
 
 def _compact(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.compact import compact_hours
+    from s3lake.land.change.compact import compact_hours
 
     return _to_outcomes(compact_hours(*_select(target, config), yes=config.confirmed), config)
 
 
 def _reformat(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.reformat import reformat_hours
+    from s3lake.land.change.reformat import reformat_hours
 
     return _to_outcomes(reformat_hours(*_select(target, config), yes=config.confirmed), config)
 
 
 def _expire(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.retention import expire_hours
+    from s3lake.land.change.retention import expire_hours
 
     return _to_outcomes(expire_hours(target.require_exactly_once(), yes=config.confirmed), config)
 
 
 def _erase(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.condition import Condition
-    from s3lake.land.maintenance.erase import EraseConditions, erase_hours
+    from s3lake.land.change.condition import Condition
+    from s3lake.land.change.erase import EraseConditions, erase_hours
 
     dead_letters = Condition(config.dead_letters, "dead_letters") if config.dead_letters else None
     conditions = EraseConditions(Condition(config.where, "where"), dead_letters)
@@ -137,8 +137,8 @@ def _erase(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
 
 
 def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
-    from s3lake.land.maintenance.replay import replay
+    from s3lake.land.change.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.change.replay import replay
 
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
     for tile, _ in list(hours_of(target, config.from_, config.to)):
@@ -151,7 +151,7 @@ def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
 
 
 def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.restore import Restore, require_allowed, restore
+    from s3lake.land.change.restore import Restore, require_allowed, restore
 
     require_allowed(catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
     restoration = Restore(*_select(target, config), config.into, config.without)

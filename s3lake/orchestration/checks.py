@@ -14,19 +14,19 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 
 from s3lake import hours
-from s3lake.commit.documents import TopicHead, files_of
-from s3lake.commit.sealing import Sealing
-from s3lake.commit.sums import Commits
+from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError
+from s3lake.index.commit.documents import TopicHead, files_of
+from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan import due, sealed
+from s3lake.index.plan.stamps import describe_stamps_ahead
+from s3lake.index.plan.tile import Span, Tile
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.sealed import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
-from s3lake.plan import due, sealed
-from s3lake.plan.stamps import describe_stamps_ahead
-from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from s3lake.commit.index import TopicIndex
-from s3lake.convert.converters import CONVERTERS
+from s3lake.config.model import Sink
+from s3lake.config.model.converter import Registry
 from s3lake.errors import S3LakeError
-from s3lake.sink import Sink
-from s3lake.sink.converter import Registry
+from s3lake.index.commit.index import TopicIndex
+from s3lake.records.convert.converters import CONVERTERS
 
 _log = logging.getLogger(__name__)
 _ENVELOPE = {
@@ -52,12 +52,12 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
-    from s3lake.convert.wire import compile_foreign
-    from s3lake.schema.registry import UnknownSchema, get_client
+    from s3lake.records.convert.wire import compile_foreign
+    from s3lake.records.schema.registry import UnknownSchema, get_client
 
     connection = registry.connection
     if registry.descriptor_set is not None:
-        from s3lake.schema import protoc
+        from s3lake.records.schema import protoc
 
         return protoc.read_comments_of_set(connection.descriptors, connection.message)
     try:
@@ -85,7 +85,7 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
     {'id': 'a key'}
     """
     if language == "PROTOBUF":
-        from s3lake.schema import protoc  # Google's library, which other schemas do not need
+        from s3lake.records.schema import protoc  # Google's library, which other schemas do not need
 
         return protoc.read_comments(text, references)
     try:

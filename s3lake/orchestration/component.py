@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from s3lake.config import load as configuration
 from s3lake.config import native
+from s3lake.config.model import Sink
+from s3lake.config.model.describe import field_descriptions
 from s3lake.orchestration.assets import LandConfig, define_assets, land
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.topics import find_matching_topics, topics_of
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import Sink
-from s3lake.sink.describe import field_descriptions
 
 _FIRST = """\
 kafka: {bootstrap_servers: "${KAFKA_BOOTSTRAP}"}

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from s3lake.config.model import Sink
+from s3lake.index.store.connection import S3Connection
 from s3lake.orchestration.catalog import Catalog
-from s3lake.sink import Sink
-from s3lake.store.connection import S3Connection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def spark_session(resources: Any, catalog: Catalog) -> "SparkSession":
     """Return the Spark session of the project's own resource, else of the configuration."""
     for key in catalog.own_resource_keys("spark"):
         return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
-    from s3lake.spark import session
+    from s3lake.land.spark import session
 
     return session(catalog.config.spark)
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.destination import Destination, open_destination, open_forwards
+from s3lake.lake.forwarding.destination import Destination, open_destination, open_forwards
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.catalog import Catalog
@@ -18,10 +19,9 @@ from s3lake.orchestration.connections import s3_connection
 from s3lake.orchestration.hour_metadata import build_table
 from s3lake.orchestration.landing_run import as_dagster_errors
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import Config, Sink
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.hour import Forwarded
+    from s3lake.lake.forwarding.hour import Forwarded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", dg.BetaWarning)  # selections of assets that Dagster does not materialise
@@ -156,7 +156,7 @@ def _define_forward(
     sealed = catalog.specs(sink, topic).sealed
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from s3lake.forwarding.hour import Hour, forward_hour
+        from s3lake.lake.forwarding.hour import Hour, forward_hour
         from s3lake.land.opening import open_stores
 
         store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)

@@ -7,16 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s3lake import hours
+from s3lake.config.model import Sink
+from s3lake.index.plan import due
+from s3lake.index.plan.tile import Sums
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.sensor_memory import RouteMemory
-from s3lake.plan import due
-from s3lake.plan.tile import Sums
-from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.commit.documents import TopicHead
+    from s3lake.index.commit.documents import TopicHead
+    from s3lake.index.plan.tile import Tile
     from s3lake.land.target import TopicSink
-    from s3lake.plan.tile import Tile
 
 INTERVAL_S = 30
 TILES_PER_TICK = 240

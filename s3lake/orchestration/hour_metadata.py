@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from s3lake.commit.documents import files_of
-from s3lake.commit.evolution import steps
-from s3lake.commit.letters import merge_reasons
 from s3lake.errors import S3LakeError
+from s3lake.index.commit.documents import files_of
+from s3lake.index.commit.evolution import steps
+from s3lake.index.commit.letters import merge_reasons
+from s3lake.index.plan import sealed
+from s3lake.index.plan.sealed import quantile_s
+from s3lake.index.plan.stamps import find_notices
+from s3lake.index.plan.tile import Wait
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.column_descriptions import describe_columns
-from s3lake.plan import sealed
-from s3lake.plan.sealed import quantile_s
-from s3lake.plan.stamps import find_notices
-from s3lake.plan.tile import Wait
-from s3lake.schema.types import from_document
+from s3lake.records.schema.types import from_document
 from s3lake.text.masking import format_content
 from s3lake.text.quantities import format_wait
 
 if TYPE_CHECKING:
-    from s3lake.commit.documents import Manifest
-    from s3lake.commit.index import TopicIndex
+    from s3lake.index.commit.documents import Manifest
+    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.plan.tile import Sums, Tile
+    from s3lake.index.store import Store
+    from s3lake.lake.objects.dead_letters import DeadLetter
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
-    from s3lake.objects.dead_letters import DeadLetter
-    from s3lake.plan.tile import Sums, Tile
     from s3lake.source.offsets import Lag
-    from s3lake.store import Store
 
 _OBJECTS = 10
 _SAMPLES = 10
@@ -244,7 +244,7 @@ def dead_share(sums: "Sums") -> float:
 
 
 def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> dict[str, Any]:
-    from s3lake.land.maintenance.dead_letters import some_of
+    from s3lake.land.change.dead_letters import some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")
     reasons = merge_reasons(manifest.letters for manifest in manifests)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
 from s3lake.orchestration.table_names import refuse_shared_names, table_name
-from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,11 +113,11 @@ class SinkIOManager(dg.IOManager):
         return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
 
     def _read_tables(self, context: dg.InputContext) -> Any:
-        from s3lake.commit.opening import check_owner
+        from s3lake.index.commit.opening import check_owner
+        from s3lake.lake.readback.arrow import find_reader, open_dataset
+        from s3lake.lake.readback.committed import open_index, read_complete_tiles
+        from s3lake.lake.readback.spark import read_frame
         from s3lake.land import opening
-        from s3lake.readback.arrow import find_reader, open_dataset
-        from s3lake.readback.committed import open_index, read_complete_tiles
-        from s3lake.readback.spark import read_frame
 
         connection = s3_connection(self._resources, self._catalog, self._sink)
         sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
@@ -147,7 +147,7 @@ class SinkIOManager(dg.IOManager):
         return {partition: read([hour], allow_incomplete=True) for partition, hour in by_partition.items()}
 
     def _open_session(self) -> "SparkSession":
-        from s3lake.spark.installation import fit
+        from s3lake.land.spark.installation import fit
 
         return fit(spark_session(self._resources, self._catalog))
 

@@ -8,11 +8,11 @@ import dagster as dg
 from pydantic import Field
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun
-from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
 _TOPICS_SHOWN = 5

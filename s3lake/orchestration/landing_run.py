@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import dagster as dg
 
 from s3lake import hours
-from s3lake.commit.documents import count_data_files
+from s3lake.config.model import Errors, Sink
 from s3lake.errors import RecordError, S3LakeError, TransientError
+from s3lake.index.commit.documents import count_data_files
+from s3lake.index.plan.stamps import find_notices
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.hour_metadata import hour_events
-from s3lake.plan.stamps import find_notices
-from s3lake.sink import Errors, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.commit.documents import Manifest
+    from s3lake.index.commit.documents import Manifest
     from s3lake.land.engine import Steps
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
@@ -63,8 +63,8 @@ def log_start(
     is_ready = False
 
     def open_and_log() -> "SparkSession":
-        from s3lake.spark.installation import fit
-        from s3lake.spark.starting import tell_start
+        from s3lake.land.spark.installation import fit
+        from s3lake.land.spark.starting import tell_start
 
         nonlocal is_ready
         if is_ready:

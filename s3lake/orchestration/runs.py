@@ -11,10 +11,10 @@ from typing import Any
 
 import dagster as dg
 
+from s3lake.config.model import Sink
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import is_working, silence_of
-from s3lake.sink import Sink
 
 SOON_MS = 60_000
 LATE_MS = 600_000

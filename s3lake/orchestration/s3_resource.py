@@ -5,9 +5,9 @@ from typing import Any
 import dagster_aws.s3
 from pydantic import PrivateAttr
 
-from s3lake import sink
-from s3lake.store.client import make_client
-from s3lake.store.connection import S3Connection
+from s3lake.config import model
+from s3lake.index.store.client import make_client
+from s3lake.index.store.connection import S3Connection
 
 
 class S3Resource(dagster_aws.s3.S3Resource):
@@ -17,7 +17,7 @@ class S3Resource(dagster_aws.s3.S3Resource):
     Dagster shows and stores fields.
     """
 
-    _settings: sink.S3 | None = PrivateAttr(default=None)
+    _settings: model.S3 | None = PrivateAttr(default=None)
 
     @property
     def connection(self) -> S3Connection:
@@ -36,7 +36,7 @@ class S3Resource(dagster_aws.s3.S3Resource):
         return self
 
 
-def open_s3(settings: sink.S3) -> S3Resource:
+def open_s3(settings: model.S3) -> S3Resource:
     """Make the resource of a configuration's `s3` settings."""
     resource = S3Resource(
         region_name=settings.region,

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake import hours
-from s3lake.commit.marker import body_of, renew
-from s3lake.commit.replace import REWRITE
-from s3lake.commit.sealing import Sealing
-from s3lake.commit.sums import Commits
+from s3lake.config.model.marker import key as marker_key
+from s3lake.index.commit.marker import body_of, renew
+from s3lake.index.commit.replace import REWRITE
+from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.sealed import content
+from s3lake.index.plan.tile import Tile
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.due import TopicView
 from s3lake.orchestration.hour_metadata import counts, offset_tables
-from s3lake.plan.sealed import content
-from s3lake.plan.tile import Tile
-from s3lake.sink.marker import key as marker_key
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink

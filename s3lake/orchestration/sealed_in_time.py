@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.sealed import announced_contents
-from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
 NAME = "sealed_in_time"

@@ -15,6 +15,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import names, runs, sensor_memory
 from s3lake.orchestration.catalog import Catalog, Route
@@ -23,7 +24,6 @@ from s3lake.orchestration.due import INTERVAL_S, at_the_latest
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
-from s3lake.sink import Sink
 from s3lake.source import opening
 from s3lake.text import expressions
 

@@ -5,8 +5,8 @@ from typing import Any
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
-from s3lake import sink
-from s3lake.spark import session
+from s3lake.config import model
+from s3lake.land.spark import session
 
 
 class SparkResource(LazyPySparkResource):
@@ -20,12 +20,12 @@ class SparkResource(LazyPySparkResource):
     """
 
     spark_config: dict[str, Any] = Field(default_factory=dict)
-    _settings: sink.Spark | None = PrivateAttr(default=None)
+    _settings: model.Spark | None = PrivateAttr(default=None)
 
     @property
     def spark_session(self) -> Any:
         """The session of this process, which is made when it is first used."""
-        settings = self._settings or sink.Spark()
+        settings = self._settings or model.Spark()
         conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
         return session(settings.model_copy(update={"conf": conf}))
 
@@ -35,7 +35,7 @@ class SparkResource(LazyPySparkResource):
         return self.spark_session.sparkContext
 
 
-def open_spark(settings: sink.Spark) -> SparkResource:
+def open_spark(settings: model.Spark) -> SparkResource:
     """Make the resource of a configuration's `spark` settings."""
     resource = SparkResource()
     resource._settings = settings

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from s3lake.config.model import Config, Sink
 from s3lake.errors import SourceUnavailableError
-from s3lake.sink import Config, Sink
 from s3lake.source.offsets import Offsets, match_topics
 from s3lake.source.opening import open_source
 

@@ -5,9 +5,9 @@ import re
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
-from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
 _TAG_CHARACTERS = 63

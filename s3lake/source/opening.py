@@ -9,7 +9,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.plugins import load_plugin
 
 if TYPE_CHECKING:
-    from s3lake.sink import Config
+    from s3lake.config.model import Config
     from s3lake.source.offsets import Offsets
     from s3lake.source.records import Reader
 

@@ -1,6 +1,6 @@
 """Commands that change what has landed: without --yes they print what they would do, change nothing, and end with 0.
 
-`adopt`, `table sync` and `ddl --for glue` are in adopt/test_continues.py and table/iceberg/test_commands.py.
+`adopt`, `table sync` and `ddl --for glue` are in adopt/test_continues.py and lake/table/iceberg/test_commands.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,16 +13,16 @@ from typer.testing import CliRunner, Result
 from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
-from s3lake.commit.documents import Manifest, Read
+from s3lake.index.commit.documents import Manifest, Read
 from s3lake.land import opening
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.kit.sinks import make_config
-from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.land.maintenance.refused import MENDED, Lake
-from s3lake_tests.verify.world import HOUR, TOPIC
+from s3lake_tests.lake.verify.world import HOUR, TOPIC
+from s3lake_tests.land.change.parts import Parts
+from s3lake_tests.land.change.refused import MENDED, Lake
 
 
 class Log:

@@ -20,7 +20,7 @@ from s3lake import __main__, cli
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import NOBODY

@@ -12,9 +12,9 @@ from s3lake.cli.ddl import build_hive_table, find_differences
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 from s3lake_tests.kit.console import Run
-from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.verify.test_writer_agrees import connect_value
-from s3lake_tests.verify.world import TOPIC
+from s3lake_tests.lake.verify.test_writer_agrees import connect_value
+from s3lake_tests.lake.verify.world import TOPIC
+from s3lake_tests.land.change.parts import Parts
 
 
 def landed(*values: bytes, **sink: Any) -> Parts:
@@ -121,7 +121,7 @@ def test_what_glue_refuses_is_reported_without_secrets_and_without_a_trace(
     world = landed(b'{"id": 1}', format={"type": "parquet"})
     target = SimpleNamespace(sink=world.sink, topic=TOPIC, index=world.index)
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
-    monkeypatch.setattr("s3lake.store.client.make_client", Mock(side_effect=error))
+    monkeypatch.setattr("s3lake.index.store.client.make_client", Mock(side_effect=error))
     outcome = run("ddl", offline, "--for", "glue", "--yes")
     assert outcome.code == 3
     assert f"events {TOPIC}: StoreDeniedError: Glue, table s3lake.{TOPIC}: {error}. To go on: " in outcome.err

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import StoreUnavailableError
-from s3lake_tests.land.maintenance.refused import MENDED, Lake
-from s3lake_tests.verify.world import HOUR
+from s3lake_tests.lake.verify.world import HOUR
+from s3lake_tests.land.change.refused import MENDED, Lake
 
 Run = Callable[..., Result]
 

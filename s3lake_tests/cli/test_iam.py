@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.cli.iam import policy_of, policy_of_caller
 from s3lake.config import native
-from s3lake.sink.s3 import Role
+from s3lake.config.model.s3 import Role
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import START
 

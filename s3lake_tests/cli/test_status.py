@@ -14,11 +14,11 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
+from s3lake.index.plan.tile import Sums
 from s3lake.orchestration import names
-from s3lake.plan.tile import Sums
 from s3lake.source.offsets import Lag
-from s3lake_tests.land.maintenance.refused import Lake
-from s3lake_tests.verify.world import HOUR, TOPIC
+from s3lake_tests.lake.verify.world import HOUR, TOPIC
+from s3lake_tests.land.change.refused import Lake
 
 LATER = hours.end_ms(HOUR) + 20 * 60_000
 
@@ -109,7 +109,7 @@ def test_the_last_error_is_the_failed_run_after_the_last_commit(
     after_ms: int, is_shown: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    monkeypatch.setattr("s3lake.land.metrics.Progress.last_commit", (after_ms, 0))
+    monkeypatch.setattr("s3lake.lake.metrics.Progress.last_commit", (after_ms, 0))
     with dg.DagsterInstance.get() as instance:
         run = instance.create_run_for_job(_job(), tags={names.SINK: "events", names.TOPIC: TOPIC})
         instance.report_run_failed(run)

@@ -21,7 +21,7 @@ from s3lake.config.report import Notice
 from s3lake.config.variables import SecretsManager
 from s3lake.land import binding
 from s3lake_tests.kit.tables import read_yaml
-from s3lake_tests.layout.files import Record, files
+from s3lake_tests.records.layout.files import Record, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
 _CONNECT = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import fastavro
 
 from s3lake_tests.config import documents
-from s3lake_tests.schema.registry.server import serving
+from s3lake_tests.records.schema.registry.server import serving
 
 HOUR = "2024-01-15T09"
 """The hour of the records; they are landed at `documents.NOON`, an hour later."""

@@ -5,7 +5,7 @@ import pytest
 from s3lake.config.draft import Draft, LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import ms, read_records
+from s3lake_tests.records.layout.files import ms, read_records
 
 
 def load(changes: str) -> LoadedConfig:

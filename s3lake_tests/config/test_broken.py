@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from s3lake.config.connectors.converters import _CONVERTERS
 from s3lake.config.connectors.kcql import ORDER
 from s3lake.config.load import CLASSES
+from s3lake.config.model import Sink
 from s3lake.config.overrides import fields
-from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Sink
-from s3lake.transform.registry import TRANSFORMS, shorten
+from s3lake.records.encode.formats import CODECS, FORMATS
+from s3lake.records.transform.registry import TRANSFORMS, shorten
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 

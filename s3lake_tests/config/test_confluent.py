@@ -3,10 +3,10 @@
 import pytest
 
 from s3lake.config.draft import LoadedConfig
-from s3lake.land import binding
+from s3lake.lake.form import form_of
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import Record, read_records
+from s3lake_tests.records.layout.files import Record, read_records
 
 FORMAT = "io.confluent.connect.s3.format."
 TIME: dict[str, str | None] = {
@@ -180,7 +180,7 @@ def test_sidecars_have_the_connectors_codecs() -> None:
 def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
     """Commits whose files are alike are read together, and are found by that."""
     sink = load("store.kafka.keys=true").config.sinks[0]
-    assert hash(binding.form_of(sink)) == hash(binding.form_of(sink))
+    assert hash(form_of(sink)) == hash(form_of(sink))
 
 
 def test_a_time_field_before_1970_has_a_notice_and_a_key_for_the_connector_s_way() -> None:

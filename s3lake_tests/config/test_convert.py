@@ -8,7 +8,7 @@ import yaml
 
 from s3lake.config import native
 from s3lake.config.draft import LoadedConfig
-from s3lake.sink import Config
+from s3lake.config.model import Config
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.bases import loads
 from s3lake_tests.config.examples import CONFIGURATIONS

@@ -12,7 +12,7 @@ from s3lake_tests.config.bases import load_file, loads
 from s3lake_tests.config.documents import IGGY as README
 from s3lake_tests.kit.http import Response, as_json, serve_script
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import Record
+from s3lake_tests.records.layout.files import Record
 
 
 def plugin(settings: str) -> LoadedConfig:

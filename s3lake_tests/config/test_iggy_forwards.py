@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.destination import open_forwards
+from s3lake.lake.forwarding.destination import open_forwards
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import IGGY, load_file, loads
 

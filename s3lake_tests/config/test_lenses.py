@@ -5,7 +5,7 @@ import pytest
 from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.layout.files import read_records
+from s3lake_tests.records.layout.files import read_records
 
 NAMED: dict[str, dict[str, str | None]] = {
     "JSON_KEY": {

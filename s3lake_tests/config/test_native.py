@@ -11,7 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.kit.cost import count_calls
 from s3lake_tests.kit.sinks import make_config, make_sink
-from s3lake_tests.verify.sinks import sinks
+from s3lake_tests.lake.verify.sinks import sinks
 
 KAFKA, SINK = bases.KAFKA, bases.SINK
 GOOD = KAFKA + SINK

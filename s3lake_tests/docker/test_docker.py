@@ -28,8 +28,8 @@ from dagster_postgres import DagsterPostgresStorage
 from s3lake import cli
 from s3lake.config import load as configuration
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.spark import jars
-from s3lake_tests.schema.registry import apicurio
+from s3lake.land.spark import jars
+from s3lake_tests.records.schema.registry import apicurio
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake_tests.docs.test_shown import blocks
-from s3lake_tests.land.maintenance.parts import Record
-from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
-from s3lake_tests.verify.world import TOPIC
+from s3lake_tests.lake.verify.world import TOPIC
+from s3lake_tests.land.change.parts import Record
+from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
 
 TOKEN = b'{"id":1,"card_token":"4111-1111"}'
 REGION: list[tuple[str, bytes | None]] = [("region", b"eu"), ("authorization", b"Bearer x")]

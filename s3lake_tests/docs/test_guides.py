@@ -19,10 +19,10 @@ from confluent_kafka import Consumer, TopicPartition
 from s3lake import definitions, hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake_tests.adopt.buckets import lock
 from s3lake_tests.docs.test_shown import Block, blocks, title
 from s3lake_tests.kit.console import script
 from s3lake_tests.kit.lake import Lake
+from s3lake_tests.land.adopt.buckets import lock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,11 +23,11 @@ from dagster._core.workspace.load import location_origins_from_config
 
 import s3lake
 from s3lake import cli, errors
+from s3lake.config.model import Config, Sink
 from s3lake.demo.start import SINK
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.preview.records import read
-from s3lake.sink import Config, Sink
 from s3lake.source.kafka.properties import to_librdkafka
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed

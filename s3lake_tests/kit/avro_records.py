@@ -17,7 +17,7 @@ from typing import Any
 
 import fastavro
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 
 _PROGRAM = Path(__file__).with_name("AvroRecords.java")

@@ -7,7 +7,7 @@ import cramjam
 import pyarrow as pa
 import zstandard
 
-from s3lake.encode.formats import FORMATS
+from s3lake.records.encode.formats import FORMATS
 
 TEXT_CODECS = FORMATS["text"].codecs
 COMPRESSED = TEXT_CODECS[1:]

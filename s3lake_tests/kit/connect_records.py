@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import LOGICAL, VERSION, run_jvm
 
 Schema = dict[str, Any]

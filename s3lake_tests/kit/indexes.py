@@ -3,10 +3,10 @@
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.documents import Manifest, TopicHead
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.sums import total
-from s3lake.plan.tile import Sums, Tile
+from s3lake.index.commit.documents import Manifest, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.sums import total
+from s3lake.index.plan.tile import Sums, Tile
 
 
 def write_tiles(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:

@@ -12,20 +12,20 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from s3lake import hours
-from s3lake.commit.index import TopicIndex
 from s3lake.config import native
+from s3lake.config.model import Config, Sink
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
+from s3lake.lake.table.iceberg import LakeTable
+from s3lake.lake.verify import Grid, Report, verify_against
+from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.land.target import TopicSink
-from s3lake.sink import Config, Sink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
-from s3lake.table.iceberg import LakeTable
-from s3lake.verify import Grid, Report, verify_against
-from s3lake.verify.kafka_log import KafkaLog
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.s3 import connection_to
 from s3lake_tests.kit.targets import refuse_session

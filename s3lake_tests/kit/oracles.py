@@ -13,7 +13,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.cost import PATIENCE_S
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from s3lake.demo.process import GuardedProcess, Launch, start_server
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit import oracles
 from s3lake_tests.kit.s3 import find_program
 

@@ -24,7 +24,7 @@ from google.protobuf import (
 )
 from google.type import date_pb2, timeofday_pb2
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 
 VERSION = "4.29.3"

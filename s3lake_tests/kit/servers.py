@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3lake.config.model import Spark
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Spark
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.s3 import GO_PROGRAMS, find_program, start_s3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake_tests.kit.lake import Lake
-    from s3lake_tests.schema.registry.apicurio import Apicurio
+    from s3lake_tests.records.schema.registry.apicurio import Apicurio
 
 MARKERS = {
     "kafka": "kafka",
@@ -93,20 +93,20 @@ def _s3(name: Any) -> Callable[[], AbstractContextManager[str]]:
 
 
 def _serve_postgres() -> AbstractContextManager[str]:
-    from s3lake_tests.forwarding import servers
+    from s3lake_tests.lake.forwarding import servers
 
     return servers.serve_postgres()
 
 
 def _serve_mongodb() -> AbstractContextManager[str]:
-    from s3lake_tests.forwarding import servers
+    from s3lake_tests.lake.forwarding import servers
 
     return servers.serve_mongodb()
 
 
 @contextmanager
 def _serve_apicurio() -> Iterator[str]:
-    from s3lake_tests.schema.registry import apicurio
+    from s3lake_tests.records.schema.registry import apicurio
 
     with apicurio.running() as registry:
         yield registry.url
@@ -263,7 +263,7 @@ def minio(servers_of_run: StartedServers) -> EmbeddedS3:
 @pytest.fixture(scope="session")
 def postgres(servers_of_run: StartedServers) -> str:
     """Return the connection string of a database of the PostgreSQL of all tests."""
-    from s3lake_tests.forwarding import servers
+    from s3lake_tests.lake.forwarding import servers
 
     if servers.find_postgres() is None:
         pytest.skip("PostgreSQL is missing: apt-get install postgresql")
@@ -273,17 +273,17 @@ def postgres(servers_of_run: StartedServers) -> str:
 @pytest.fixture(scope="session")
 def mongodb(servers_of_run: StartedServers) -> str:
     """The address of a FerretDB, which speaks MongoDB's protocol, for all tests."""
-    from s3lake_tests.forwarding import servers
+    from s3lake_tests.lake.forwarding import servers
 
     if servers.find_ferretdb() is None:
-        pytest.skip("FerretDB is missing: go install . in s3lake_tests/forwarding/ferretdb")
+        pytest.skip("FerretDB is missing: go install . in s3lake_tests/lake/forwarding/ferretdb")
     return servers_of_run.address_of("mongodb")
 
 
 @pytest.fixture(scope="session")
 def apicurio(servers_of_run: StartedServers) -> "Apicurio":
     """An Apicurio Registry for all tests: name subjects so that tests do not meet."""
-    from s3lake_tests.schema.registry import apicurio
+    from s3lake_tests.records.schema.registry import apicurio
 
     apicurio.find_java()
     return apicurio.Apicurio(servers_of_run.address_of("apicurio"))
@@ -292,7 +292,7 @@ def apicurio(servers_of_run: StartedServers) -> "Apicurio":
 @pytest.fixture(scope="session")
 def spark(jvm: Path) -> Iterator["SparkSession"]:  # noqa: ARG001 (it needs Java)
     """One session for all tests of a worker: its JVM takes ten seconds to start, and its first job three more."""
-    from s3lake.spark import session
+    from s3lake.land.spark import session
 
     made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
     yield made

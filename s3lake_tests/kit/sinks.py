@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from s3lake.sink import Config, Kafka, Sink
+from s3lake.config.model import Config, Kafka, Sink
 
 
 def make_sink(**settings: Any) -> Sink:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from s3lake.commit import index
-from s3lake.store.memory import MemoryStore
+from s3lake.index.commit import index
+from s3lake.index.store.memory import MemoryStore
 from s3lake_tests.kit.crashes import Crash
 
 PAGE = 1000

@@ -2,11 +2,11 @@
 
 from typing import Any, NoReturn
 
-from s3lake.commit.index import TopicIndex
+from s3lake.config.model import Sink
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store import Store
 from s3lake.land.target import TopicSink
-from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.store import Store
 
 
 def target_of(sink: Sink, index: TopicIndex, store: Store | None = None) -> TopicSink:

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from s3lake.config.model import Sink
 from s3lake.errors import TableUnavailableError
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land.given import Record, batch, within
 from s3lake.land.target import TopicSink
-from s3lake.sink import Sink
 from s3lake.source.records import OffsetRange
-from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
+from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.land.in_process import Session
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.evolution import present, steps
 from s3lake.errors import GateError, RecordError, TerminalError
+from s3lake.index.commit.evolution import present, steps
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
-from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
-from s3lake_tests.schema.registry.server import framed, serving
+from s3lake_tests.records.convert.test_avro_values import datum, record
+from s3lake_tests.records.schema.registry.server import framed, serving
 
 PARQUET = {"format": {"type": "parquet"}}
 TOLERANT = {"errors": {"tolerance": "all"}}

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.accept import accept
 from s3lake.errors import DataLossError, KafkaUnavailableError
+from s3lake.index.commit.accept import accept
+from s3lake.index.plan.tile import Span
 from s3lake.land.landing import land, rewrite
-from s3lake.plan.tile import Span
 from s3lake.source.records import OffsetRange
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 

@@ -14,7 +14,7 @@ from s3lake.land.landing import land_steps
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
 from s3lake.source.records import OffsetRange
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World

@@ -11,10 +11,10 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import FencedError
+from s3lake.lake.readback.spark import read_frame
 from s3lake.land.landing import land, rewrite
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
-from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import until

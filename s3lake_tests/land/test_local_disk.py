@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from s3lake import spark
 from s3lake.config import native
+from s3lake.config.model import Spark
 from s3lake.errors import LocalDiskError
+from s3lake.index.store.memory import MemoryStore
+from s3lake.land import spark
 from s3lake.land.landing import land
-from s3lake.schema import protoc
-from s3lake.sink import Spark
-from s3lake.spark.launch import launch
-from s3lake.store.memory import MemoryStore
+from s3lake.land.spark.launch import launch
+from s3lake.records.schema import protoc
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import inline, verified

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from s3lake.commit.clean import Cleaned
+from s3lake.index.commit.clean import Cleaned
+from s3lake.index.plan.tile import Span, Tile
 from s3lake.land.landing import land, rewrite
-from s3lake.plan.tile import Span, Tile
-from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.index.commit.kafka import TOPIC, ms
 from s3lake_tests.land.unstaged import FIRST, SECOND, Filed, World
 
 THREE_DAYS = 3 * 24 * 60

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import ConfigurationError, RecordError, TooManyFilesError
+from s3lake.index.commit.documents import Read, Recorded
 from s3lake.land import engine, job
 from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.records import OffsetRange
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
 from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer

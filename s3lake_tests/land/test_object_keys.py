@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from s3lake.config.model import Sink
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land.given import Record
 from s3lake.land.landing import land
 from s3lake.land.preview import preview
-from s3lake.sink import Sink
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.config import bases
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 from s3lake_tests.source.inline import inline, verified
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"

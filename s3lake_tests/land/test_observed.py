@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.documents import Manifest
-from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.commit.protocol import Attempt
 from s3lake.land.landing import land, rewrite
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink

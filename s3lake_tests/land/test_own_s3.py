@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from s3lake.config import native
+from s3lake.config.model import Config
+from s3lake.lake.readback.spark import read_frame
 from s3lake.land.landing import land, rewrite
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
 from s3lake.land.target import TopicSink
-from s3lake.readback.spark import read_frame
-from s3lake.sink import Config
 from s3lake_tests.kit.lake import START, Lake, at, values
 
 

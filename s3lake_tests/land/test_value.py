@@ -20,26 +20,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.commit.clean import DAY_MS, clean
-from s3lake.commit.documents import Manifest
-from s3lake.commit.index import TopicIndex
+from s3lake.config.model import Sink
+from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError
+from s3lake.index.commit.clean import DAY_MS, clean
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store import Store
+from s3lake.index.store.memory import MemoryStore
+from s3lake.lake.readback.committed import list_committed_files, read_recorded_columns
+from s3lake.lake.verify import verify_against
+from s3lake.land.change.condition import Condition
+from s3lake.land.change.erase import EraseConditions, erase
 from s3lake.land.landing import land
-from s3lake.land.maintenance.condition import Condition
-from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
-from s3lake.readback.committed import list_committed_files, read_recorded_columns
-from s3lake.sink import Sink
-from s3lake.sink.key_space import KeySpace
-from s3lake.store import Store
-from s3lake.store.memory import MemoryStore
-from s3lake.verify import verify_against
 from s3lake_tests.kit import targets
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.stores import crash_everywhere
 from s3lake_tests.land import at_hand
-from s3lake_tests.land.maintenance.parts import run_change
+from s3lake_tests.land.change.parts import run_change
 
 HOUR, NEXT = "2026-11-20T05", "2026-11-20T06"
 NAME = "daily"

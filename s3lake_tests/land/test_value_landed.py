@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store.s3 import S3Store
+from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.observer import TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
-from s3lake.store.s3 import S3Store
-from s3lake.table.iceberg import LakeTable
 from s3lake_tests.kit import targets
-from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
+from s3lake_tests.lake.table.iceberg.shelf import FIVE, SIX, Shelf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from s3lake.commit.documents import File, Read
-from s3lake.commit.protocol import Attempt, Staged
+from s3lake.index.commit.documents import File, Read
+from s3lake.index.commit.protocol import Attempt, Staged
+from s3lake.index.store import COMMIT
 from s3lake.land.engine import Steps
 from s3lake.land.target import TopicSink
-from s3lake.store import COMMIT
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
 

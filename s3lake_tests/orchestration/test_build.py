@@ -9,17 +9,17 @@ import pytest
 from dagster._core.definitions.repository_definition import RepositoryDefinition
 
 from s3lake import hours
-from s3lake.commit.documents import Manifest, TopicHead
-from s3lake.commit.index import TopicIndex
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.index.commit.documents import Manifest, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.tile import Tile
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration import names, topics
 from s3lake.orchestration.build import build_definitions
-from s3lake.plan.tile import Tile
-from s3lake.sink import Config
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.orchestration import instances
 
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"

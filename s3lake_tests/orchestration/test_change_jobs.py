@@ -6,17 +6,17 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from s3lake.config.model import Sink
 from s3lake.errors import DataLossError
 from s3lake.land import opening
-from s3lake.land.maintenance import restore as restoring
+from s3lake.land.change import restore as restoring
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
-from s3lake.sink import Sink
 from s3lake_tests.kit.sinks import make_config, make_sink
-from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
+from s3lake_tests.lake.verify.world import HOUR, TOPIC
+from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import STAND_INS
-from s3lake_tests.verify.world import HOUR, TOPIC
 
 LANDED, SEALED = sink_key("events", TOPIC), sealed_key("events", TOPIC)
 

@@ -12,18 +12,18 @@ import pytest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionResolvedStatus
 
 from s3lake import hours
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
+from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.stamps import describe_stamps_ahead
+from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import define_assets, land
 from s3lake.orchestration.build import define_resources
 from s3lake.orchestration.checks import NAMES
 from s3lake.orchestration.translator import hourly, sink_key
-from s3lake.plan.stamps import describe_stamps_ahead
-from s3lake.plan.tile import Span, Tile
 from s3lake.source import opening as sources
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.world import STAND_INS, FakeKafka, catalog

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from grpc_tools import protoc
 
-from s3lake.commit.index import TopicIndex
+from s3lake.config.model import Sink
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land.landing import land
 from s3lake.orchestration import column_descriptions
 from s3lake.orchestration.column_descriptions import describe_columns, read_descriptions
 from s3lake.orchestration.hour_metadata import hour_metadata
-from s3lake.schema import registry as module
-from s3lake.sink import Sink
-from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake.records.schema import registry as module
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
-from s3lake_tests.schema.registry.server import SchemaRegistry, serving
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 ORDER = {
     "type": "record",

@@ -17,9 +17,9 @@ from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
 import s3lake
+from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config, Sink
 from s3lake_tests.kit.cost import PATIENCE_S
 
 pytestmark = [  # Dagster's own, where it loads components

@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
+from s3lake.index.plan.tile import Span, Sums, Tile
 from s3lake.orchestration import heartbeat, names, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
-from s3lake.plan.tile import Span, Sums, Tile
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, Landed

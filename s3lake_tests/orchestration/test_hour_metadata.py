@@ -8,27 +8,27 @@ import dagster as dg
 import msgspec
 import pytest
 
-from s3lake.commit.documents import File, Manifest, Read
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.sums import Commits
 from s3lake.errors import StoreUnavailableError
+from s3lake.index.commit.documents import File, Manifest, Read
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+from s3lake.index.store import Document, Store
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.memory import MemoryStore
+from s3lake.index.store.s3 import S3Store
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import dead_letters_metadata, hour_metadata, offset_tables
 from s3lake.orchestration.landing_run import TopicReport
 from s3lake.orchestration.translator import dead_letters_key, sink_key
-from s3lake.plan.tile import Span, Sums, Tile, Wait
-from s3lake.schema.grammar import parse
-from s3lake.schema.types import Primitive, to_document
+from s3lake.records.schema.grammar import parse
+from s3lake.records.schema.types import Primitive, to_document
 from s3lake.source.offsets import Lag
-from s3lake.store import Document, Store
-from s3lake.store.connection import S3Connection
-from s3lake.store.memory import MemoryStore
-from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.sinks import make_config, make_sink
-from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
+from s3lake_tests.lake.verify.world import HOUR, TOPIC
+from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
 from s3lake_tests.orchestration.world import catalog
-from s3lake_tests.verify.world import HOUR, TOPIC
 
 DEAD_LETTERS = dead_letters_key("events", TOPIC)
 INDEX = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")

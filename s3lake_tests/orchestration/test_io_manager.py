@@ -9,13 +9,13 @@ import pytest
 
 import s3lake
 from s3lake import hours
+from s3lake.config.model import Config, Sink
 from s3lake.errors import RecordError
 from s3lake.land.landing import land
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
-from s3lake.sink import Config, Sink
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.lake import Lake, at, values
 

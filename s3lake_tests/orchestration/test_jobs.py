@@ -8,13 +8,13 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import prune_runs
 from s3lake.orchestration.translator import sink_key
-from s3lake.sink import Config
 from s3lake_tests.orchestration import instances
 
 KEY = sink_key("events", "orders")

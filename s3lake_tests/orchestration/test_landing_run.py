@@ -12,17 +12,17 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.execution.plan.objects import ErrorSource
 from dagster._core.loader import LoadingContextForTest
 
-from s3lake.commit.protocol import Attempt
+from s3lake.config.model import Errors
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
+from s3lake.index.commit.protocol import Attempt
 from s3lake.land.landing import rewrite
+from s3lake.land.spark import installation
 from s3lake.orchestration import checks, names
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import as_dagster_errors, log_start
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import sealed_key, sink_key
-from s3lake.sink import Errors
-from s3lake.spark import installation
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
 from s3lake_tests.orchestration import unstaged_runs

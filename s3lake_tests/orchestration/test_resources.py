@@ -10,13 +10,13 @@ from dagster_pyspark import LazyPySparkResource
 
 import s3lake
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import spark_resource
 from s3lake.orchestration.build import build_definitions, define_resources
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import find_s3_connection, spark_session
 from s3lake.orchestration.s3_resource import open_s3
-from s3lake.sink import Config
 
 TEXT = """\
 kafka: {bootstrap_servers: "127.0.0.1:1"}

@@ -9,6 +9,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
+from s3lake.index.plan import sealed as plan_sealed
 from s3lake.land.landing import rewrite
 from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
@@ -16,8 +17,7 @@ from s3lake.orchestration.due import TopicView
 from s3lake.orchestration.runs import SinkRuns, group_config, group_job_name, group_tags
 from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake.orchestration.translator import sealed_key, sink_key
-from s3lake.plan import sealed as plan_sealed
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
 from s3lake_tests.orchestration.unstaged_runs import OneTopic, materialisations
 from s3lake_tests.orchestration.world import STAND_INS, catalog

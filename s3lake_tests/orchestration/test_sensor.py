@@ -10,18 +10,18 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.commit import sealing
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
+from s3lake.config.model import Config
+from s3lake.index.commit import sealing
+from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
 from s3lake.land import opening
 from s3lake.orchestration import due, names, runs, sealed, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
-from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Config
 from s3lake.source import opening as sources
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
 from s3lake_tests.kit import indexes
 from s3lake_tests.orchestration.world import (
     FOR_EVER,

@@ -10,11 +10,11 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
+from s3lake.config.model import Config
+from s3lake.index.plan.tile import Span, Sums, Tile
 from s3lake.orchestration import heartbeat, names, runs, sensor, tick
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job, land_job
-from s3lake.plan.tile import Span, Sums, Tile
-from s3lake.sink import Config
 from s3lake_tests.kit.cost import count_calls
 from s3lake_tests.orchestration.world import (
     HOUR,

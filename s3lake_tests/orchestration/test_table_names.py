@@ -6,10 +6,10 @@ import dagster as dg
 import pytest
 
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.table_names import table_name
-from s3lake.sink import Config
 
 TEXT = """\
 kafka: {bootstrap_servers: "h:9092"}

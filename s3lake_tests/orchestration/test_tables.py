@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 import s3lake
 from s3lake import hours
 from s3lake.cli import app
-from s3lake.commit.index import TopicIndex
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3 import S3Store
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def failure(result: dg.ExecuteInProcessResult) -> str:
 
 
 def test_the_table_of_an_asset_is_landed_and_read_back_as_its_own_kind(config: Config) -> None:
-    """`land/test_value.py` lands each kind of table, `readback/test_arrow.py` gives each back."""
+    """`land/test_value.py` lands each kind of table, `lake/readback/test_arrow.py` gives each back."""
     seen: list[list[int]] = []
     asset = returning(lambda: pl.DataFrame({"n": [1, 2]}))
 

@@ -9,15 +9,15 @@ import pytest
 
 import s3lake
 from s3lake import hours
+from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.names import find_range
 from s3lake.orchestration.runs import topics_of
-from s3lake.sink import Sink
 from s3lake.source import opening as sources
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.orchestration.world import FakeKafka
 

@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from s3lake.config.model import Config, Sink
 from s3lake.land import opening
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
-from s3lake.sink import Config, Sink
-from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
 from s3lake_tests.orchestration.world import STAND_INS

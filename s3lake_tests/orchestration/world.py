@@ -13,17 +13,17 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.commit.index import TopicIndex
 from s3lake.config import native
+from s3lake.config.model import Config, Sink
 from s3lake.errors import KafkaUnavailableError
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.tile import Tile
+from s3lake.index.store.connection import S3Connection
 from s3lake.land import opening
 from s3lake.orchestration.catalog import Catalog
-from s3lake.plan.tile import Tile
-from s3lake.sink import Config, Sink
 from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.store.connection import S3Connection
 from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.kit.stores import CountedStore

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from s3lake.config.model import Config
+from s3lake.index.store.memory import MemoryStore
+from s3lake.lake.verify import Grid, Report, open_log, verify_against
 from s3lake.land.target import TopicSink
-from s3lake.sink import Config
 from s3lake.source.opening import open_source
-from s3lake.store.memory import MemoryStore
-from s3lake.verify import Grid, Report, open_log, verify_against
 from s3lake_tests.land.in_process import Session
 
 

@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink import Sink
+from s3lake.config.model import Sink
+from s3lake.records.transform import java_regex
 from s3lake.text import expressions
-from s3lake.transform import java_regex
 
 CATASTROPHIC = "(a+)+$"
 TEXT = "a" * 40 + "!"

@@ -18,7 +18,7 @@ class Mutant(NamedTuple):
     """A change of the code, told so that it is the same one after lines above it came or went.
 
     Attributes:
-        function: with its module and class: `s3lake.plan.tile.Tile.closed`.
+        function: with its module and class: `s3lake.index.plan.tile.Tile.closed`.
         change: lines that go, after a `-`, and lines that come, after a `+`.
     """
 

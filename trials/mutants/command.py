@@ -1,4 +1,4 @@
-"""Mutation testing: `python -m trials mutants s3lake/plan s3lake/commit/recovery.py`.
+"""Mutation testing: `python -m trials mutants s3lake/index/plan s3lake/index/commit/recovery.py`.
 
 The functions of these modules are changed, one place at a time as mutmut does it, and the tests of their room that need
 no server run, those of rooms within it too. A mutant that no test notices has to be in `survivors.yaml` with its
@@ -26,9 +26,11 @@ from trials.mutants.changes import Mutant, changes
 
 ROOT = Path(__file__).parents[2]
 MUTMUT = ROOT / ".venv-mutants"
+OF_ROOMS = ("records", "index", "lake")
+"""Rooms whose inner rooms are tested each by its own tests; those of the others are tested together."""
 LIST = Path(__file__).with_name("survivors.yaml")
 DEFAULT = [
-    *("s3lake/plan", "s3lake/store", "s3lake/commit"),
+    *("s3lake/index/plan", "s3lake/index/store", "s3lake/index/commit"),
     *(f"s3lake/land/{name}.py" for name in ("landing", "target", "checks", "observer")),
     *(f"s3lake/land/task/{name}.py" for name in ("outcomes", "staging", "letters")),
 ]
@@ -52,7 +54,8 @@ def main() -> None:
     rooms: dict[Path, list[str]] = defaultdict(list)
     for path in arguments.paths:
         module = Path(path.partition("::")[0])
-        room = (module.parent if module.suffix else module).relative_to("s3lake").parts[:1]
+        parts = (module.parent if module.suffix else module).relative_to("s3lake").parts
+        room = parts[: 2 if parts[0] in OF_ROOMS else 1]
         rooms[Path("s3lake_tests", *room)].append(path)
     survivors: Counter[Mutant] = Counter()
     with tempfile.TemporaryDirectory(prefix="s3lake-mutants-") as scratch:
@@ -115,7 +118,7 @@ def of_paths(listed: Counter[Mutant], paths: Iterable[str]) -> Counter[Mutant]:
 
 
 def named(path: str) -> str:
-    """A room, module or function as Python names it: `s3lake/plan/tile.py::Tile.closed`."""
+    """A room, module or function as Python names it: `s3lake/index/plan/tile.py::Tile.closed`."""
     place, _, function = path.partition("::")
     return ".".join(filter(None, [place.removesuffix(".py").strip("/").replace("/", "."), function]))
 

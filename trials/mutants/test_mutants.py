@@ -162,13 +162,13 @@ def test_a_reason_that_is_missing_is_no_reason():
 
 def test_only_what_is_mutated_is_compared():
     listed = Counter(
-        {mutants.Mutant(f"s3lake.{name}.opened", "- a"): 1 for name in ("plan.tile", "plan.tiles", "land")}
+        {mutants.Mutant(f"s3lake.{name}.opened", "- a"): 1 for name in ("index.plan.tile", "index.plan.tiles", "land")}
     )
 
-    assert {mutant.function for mutant in mutants.of_paths(listed, ["s3lake/plan/"])} == {
-        "s3lake.plan.tile.opened",
-        "s3lake.plan.tiles.opened",
+    assert {mutant.function for mutant in mutants.of_paths(listed, ["s3lake/index/plan/"])} == {
+        "s3lake.index.plan.tile.opened",
+        "s3lake.index.plan.tiles.opened",
     }
-    assert [mutant.function for mutant in mutants.of_paths(listed, ["s3lake/plan/tile.py"])] == [
-        "s3lake.plan.tile.opened"
+    assert [mutant.function for mutant in mutants.of_paths(listed, ["s3lake/index/plan/tile.py"])] == [
+        "s3lake.index.plan.tile.opened"
     ]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
 from s3lake.config.keys import Key, Keys, milliseconds, put_native
 from s3lake.config.report import Place, Report, Setting, Value
-from s3lake.convert.converters import CONVERTERS
-from s3lake.encode.formats import FORMATS
+from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.encode.formats import FORMATS
 from s3lake.text.options import did_you_mean, suggest
 
 LARGEST_FILE = 80 * 10**9

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from s3lake.transform import sql
-from s3lake.transform.projection import Star
+from s3lake.records.transform import sql
+from s3lake.records.transform.projection import Star
 
 CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES")
 """Keywords in their order."""

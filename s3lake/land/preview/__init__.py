@@ -8,21 +8,21 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.documents import File, Recorded
+from s3lake.config.model import Spark
+from s3lake.index.commit.documents import File, Recorded
+from s3lake.index.plan.batch import Intervals
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.engine import run_steps
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
 from s3lake.land.preview.records import batches
 from s3lake.land.task.outcomes import Outcome, unite_recorded
-from s3lake.plan.batch import Intervals
-from s3lake.sink import Spark
-from s3lake.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.sink import Sink
+    from s3lake.config.model import Sink
 
 _COMMIT = "preview"
 
@@ -64,7 +64,7 @@ def preview(
     now_ms = hours.now_ms() if now_ms is None else now_ms
 
     def open_session() -> SparkSession:
-        from s3lake.spark import session
+        from s3lake.land.spark import session
 
         return session(spark or Spark())
 

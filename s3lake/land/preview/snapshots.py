@@ -17,14 +17,14 @@ from uuid import UUID
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError
-from s3lake.land import binding
+from s3lake.lake.form import shape_of
+from s3lake.lake.objects import content
+from s3lake.lake.objects.shape import Shape
 from s3lake.land.preview import preview
-from s3lake.objects import content
-from s3lake.objects.shape import Shape
 
 if TYPE_CHECKING:
+    from s3lake.config.model import Sink, Spark
     from s3lake.land.given import Record
-    from s3lake.sink import Sink, Spark
 
 
 def build_snapshot(sinks: Sequence[Sink], records: Sequence[Record], spark: Spark | None = None) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 def _find_shape(sink: Sink, key: str) -> Shape:
     for stream, type in sink.sidecars.types.items():
         if key.endswith(sink.sidecars.by_stream[stream]):
-            bare = binding.shape_of(sink).sidecar(stream).bare_column
+            bare = shape_of(sink).sidecar(stream).bare_column
             return Shape(type, codec=sink.sidecars.codecs.get(type, "none"), bare_column=bare)
-    return binding.shape_of(sink.after_transforms)
+    return shape_of(sink.after_transforms)
 
 
 def _to_json(value: Any) -> Any:

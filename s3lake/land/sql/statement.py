@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from s3lake.index.plan.batch import Intervals
+from s3lake.land.spark.failures import find_sql_refusal
 from s3lake.land.sql.table import NULL, RAW, SCALARS, Tabulate, quote
-from s3lake.plan.batch import Intervals
-from s3lake.spark.failures import find_sql_refusal
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.

@@ -17,14 +17,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import gate
-from s3lake.convert.gate import Refusals
+from s3lake.records.convert import gate
+from s3lake.records.convert.gate import Refusals
+from s3lake.records.transform.batch import apply_chain
+from s3lake.records.transform.projection import Path, Query, find, read_fields
 from s3lake.source.records import HEADERS
-from s3lake.transform.batch import apply_chain
-from s3lake.transform.projection import Path, Query, find, read_fields
 
 if TYPE_CHECKING:
-    from s3lake.transform.chain import Chain
+    from s3lake.records.transform.chain import Chain
 
 CELLS: dict[str, Any] = {"b": pa.bool_(), "i": pa.int64(), "d": pa.float64(), "s": pa.string(), "j": pa.string()}
 """A field's columns, by suffix: for truth values, integers, other numbers, texts, and JSON of lists and objects."""

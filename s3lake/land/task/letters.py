@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from s3lake.commit.letters import Tally
-from s3lake.convert.gate import Refusals
-from s3lake.encode.dead_letters import DeadLetter
 from s3lake.errors import printable
+from s3lake.index.commit.letters import Tally
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
+from s3lake.records.convert.gate import Refusals
+from s3lake.records.encode.dead_letters import DeadLetter
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic
 
 if TYPE_CHECKING:
-    from s3lake.layout.key import KeyLayout
+    from s3lake.records.layout.key import KeyLayout
 
 _logger = logging.getLogger(__name__)
 Witness = Callable[[int, int, str, str], None]

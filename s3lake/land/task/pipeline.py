@@ -15,28 +15,28 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.documents import Read
-from s3lake.convert.gate import Refusals
-from s3lake.convert.limits import HAS_LARGE, IN_TABLE
-from s3lake.convert.parts import Part
-from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
+from s3lake.index.commit.documents import Read
+from s3lake.index.store import Stores
 from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Rows, Staging, Streams, StreamSchemas
-from s3lake.layout.elements import RecordColumns
-from s3lake.layout.key import KeyLayout
-from s3lake.layout.pieces import NoObjectKeyError
-from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
-from s3lake.schema.unite import merge_columns
+from s3lake.records.convert.gate import Refusals
+from s3lake.records.convert.limits import HAS_LARGE, IN_TABLE
+from s3lake.records.convert.parts import Part
+from s3lake.records.convert.values import Conversion
+from s3lake.records.layout.elements import RecordColumns
+from s3lake.records.layout.key import KeyLayout
+from s3lake.records.layout.pieces import NoObjectKeyError
+from s3lake.records.schema.types import Columns, Primitive, leaf_paths, to_document
+from s3lake.records.schema.unite import merge_columns
+from s3lake.records.transform.batch import apply_chain
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.store import Stores
-from s3lake.transform.batch import apply_chain
 
 if TYPE_CHECKING:
-    from s3lake.transform.chain import Chain
-    from s3lake.transform.projection import Projection
+    from s3lake.records.transform.chain import Chain
+    from s3lake.records.transform.projection import Projection
 
 _INTEGERS = (Primitive.INT32, Primitive.INT64)
 

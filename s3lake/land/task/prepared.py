@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import gate
-from s3lake.convert.column import Column
-from s3lake.convert.gate import Refusals
-from s3lake.transform.projection import Projection, project
+from s3lake.records.convert import gate
+from s3lake.records.convert.column import Column
+from s3lake.records.convert.gate import Refusals
+from s3lake.records.transform.projection import Projection, project
 
 
 @dataclass(frozen=True)

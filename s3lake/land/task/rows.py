@@ -11,14 +11,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.documents import File
 from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.index.commit.documents import File
+from s3lake.index.store import Stores
+from s3lake.lake.objects.columns import cast_batch
 from s3lake.land.task.outcomes import Done, Failed
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.elements import RecordColumns
-from s3lake.layout.key import KeyLayout
-from s3lake.objects.columns import cast_batch
-from s3lake.store import Stores
+from s3lake.records.layout.elements import RecordColumns
+from s3lake.records.layout.key import KeyLayout
 
 TASK_ROWS = 2**32
 """Numbers of rows that each task of Spark has for itself, so that no two files have one key."""

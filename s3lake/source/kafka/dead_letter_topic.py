@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from s3lake.encode.dead_letters import ERROR, DeadLetter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.records.encode.dead_letters import ERROR, DeadLetter
 from s3lake.source.kafka.properties import ErrorLog, hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-    from s3lake.sink import Sink
+    from s3lake.config.model import Sink
 
 _PREFIX = "__connect.errors."
 _DEFAULTS = {

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from google.protobuf import message_factory
 
+from s3lake.config.model import Sink
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.schema import protoc
-from s3lake.sink import Sink
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed
+from s3lake.records.schema import protoc
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 PLANT = "hunter2plant"
 NUMBER = 18446744073709550011

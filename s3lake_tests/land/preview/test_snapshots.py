@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
-from s3lake.sink import Sink
 
 TEN_MS = 1_795_342_500_000
 KEY = "orders/date=2026-11-22/hour=10/0-000000000000.json"

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.sink import Sink
 from s3lake_tests.conftest import slow_after
 
 pytestmark = pytest.mark.usefixtures("spark")

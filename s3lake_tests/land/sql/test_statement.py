@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3lake.index.plan.batch import Intervals
 from s3lake.land.sql.statement import find_failing
-from s3lake.plan.batch import Intervals
 
 Place = tuple[int, int]
 

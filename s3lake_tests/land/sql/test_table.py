@@ -9,8 +9,8 @@ import pytest
 
 from s3lake.land import engine
 from s3lake.land.sql.table import Tabulate
+from s3lake.records.transform import sql
 from s3lake.source.records import SCHEMA
-from s3lake.transform import sql
 
 
 def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:

@@ -4,11 +4,11 @@ import sys
 
 import pyarrow as pa
 
-from s3lake.commit.documents import Recorded
-from s3lake.commit.recovery import abort
+from s3lake.index.commit.documents import Recorded
+from s3lake.index.commit.recovery import abort
 from s3lake.land.task.outcomes import Done, unite_recorded
 from s3lake.land.task.pipeline import Work, run
-from s3lake.schema.types import from_document, to_document
+from s3lake.records.schema.types import from_document, to_document
 
 
 def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:

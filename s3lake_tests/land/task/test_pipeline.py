@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.documents import Read, Recorded
+from s3lake.config.model import Sink
 from s3lake.errors import StoreDeniedError
+from s3lake.index.commit.documents import Read, Recorded
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.engine import ReadRequest, run_steps
 from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
-from s3lake.schema.types import from_document, to_document
-from s3lake.sink import Sink
+from s3lake.records.schema.types import from_document, to_document
 from s3lake.source.records import SCHEMA
-from s3lake.store.memory import MemoryStore
 
 HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
 

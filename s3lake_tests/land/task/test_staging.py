@@ -16,17 +16,17 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.documents import File
+from s3lake.config.model import Sink
 from s3lake.errors import StoreUnavailableError, TooManyFilesError
+from s3lake.index.commit.documents import File
+from s3lake.index.store import COMMIT
+from s3lake.index.store import upload as uploads
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.task.letters import Letters
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.key import RecordColumns
-from s3lake.sink import Sink
-from s3lake.store import COMMIT
-from s3lake.store import upload as uploads
-from s3lake.store.memory import MemoryStore
+from s3lake.records.layout.key import RecordColumns
 
 MB = 10**6
 

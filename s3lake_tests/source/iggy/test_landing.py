@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3lake.commit.accept import accept
 from s3lake.config import native
+from s3lake.config.model import Config
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError
+from s3lake.index.commit.accept import accept
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land.fleet import land_together
 from s3lake.land.landing import land, land_steps
 from s3lake.land.opening import open_topic_sink
 from s3lake.land.target import TopicSink
-from s3lake.sink import Config
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.inline import body, inline, verified

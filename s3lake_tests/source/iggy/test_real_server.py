@@ -12,9 +12,9 @@ from apache_iggy import SendMessage
 from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
+from s3lake.index.store.memory import MemoryStore
 from s3lake.land.landing import land
 from s3lake.source.iggy.connection import Connection
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.processes import served
 from s3lake_tests.source.iggy.server import PASSWORD, USER
 from s3lake_tests.source.inline import inline, verified

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec import structs
 
-from s3lake.encode.dead_letters import DeadLetter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.records.encode.dead_letters import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog

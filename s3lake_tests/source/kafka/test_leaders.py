@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.land.spark import jars
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
-from s3lake.spark import jars
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 

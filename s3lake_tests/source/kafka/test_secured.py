@@ -14,14 +14,14 @@ import yaml
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
+from s3lake.lake.verify import Grid, verify_against
+from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
-from s3lake.verify import Grid, verify_against
-from s3lake.verify.kafka_log import KafkaLog
 from s3lake_tests.kit.lake import START, Lake
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 

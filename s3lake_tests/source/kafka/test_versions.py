@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import land
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at
 from s3lake_tests.kit.oracles import run_jvm

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.text.dates.java import DatePattern, compile_key_date
-from s3lake_tests.layout.files import ms
+from s3lake_tests.records.layout.files import ms
 
 MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
 

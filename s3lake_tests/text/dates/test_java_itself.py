@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.spark import jars
+from s3lake.land.spark import jars
 from s3lake.text.dates import joda
 from s3lake.text.dates.java import DatePattern
 from s3lake_tests.conftest import EXAMPLES

@@ -1,0 +1,314 @@
+"""The layout: the rule that gives an object its key."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
+from s3lake.records.convert import converters
+from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.layout import partitioners, template
+from s3lake.records.layout import pieces as key_pieces
+from s3lake.records.layout.pieces import Extension, Header, Number, Piece, Text, Topic
+from s3lake.text.dates import zones
+
+if TYPE_CHECKING:
+    from s3lake.config.model import Sink
+
+BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
+"""The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""
+_LENSES = ("partition_by", "include_keys", "padding", "suffix", "connector_names")
+_SUFFIX_BYTES, _PADDED = 64, 64
+_CHARACTER = matches(r"(?![/\\~])[ -~]", r"one printable ASCII character, neither '/', '\' nor '~'")
+
+
+class Padding(ConfigModel):
+    """Padding of the topic-partition and of the offset in keys; it never cuts a number.
+
+    Attributes:
+        type: on which side numbers are padded, or none.
+        char: the character that fills up.
+        partition: digits of topic-partitions.
+        offset: digits of offsets.
+    """
+
+    type: Literal["left", "right", "none"] = "left"
+    char: Annotated[str, _CHARACTER] = "0"
+    partition: Annotated[int, at_least(0, _PADDED)] = 0
+    offset: Annotated[int, at_least(0, _PADDED)] = 12
+
+    @model_validator(mode="after")
+    def _check_offsets(self) -> "Padding":
+        harmless = "0" if self.type == "left" else ""
+        if (
+            self.type != "none"
+            and max(self.partition, self.offset) > 1
+            and self.char.isdigit()
+            and self.char != harmless
+        ):
+            example = "1 and 10" if self.char == "0" else f"1 and {self.char}1"
+            raise RuleError(
+                f"{self.char!r} with padding.type {self.type} can make one key of two offsets ({example}): use another "
+                "character, or type left with '0'",
+                "char",
+            )
+        return self
+
+    @property
+    def numbers(self) -> tuple[Number, Number]:
+        """The topic-partition and the offset as they are padded in names."""
+        return (
+            Number("partition", self.partition, self.type, self.char),
+            Number("offset", self.offset, self.type, self.char),
+        )
+
+
+class Time(ConfigModel):
+    """The time that `{time:…}` of a template prints (Confluent's and Aiven's choices).
+
+    Attributes:
+        source: `record` is the Kafka record's timestamp, `wallclock` the micro-batch's (frozen, so that a retry gives
+            the same keys), `field` a field of the value.
+        field: dotted path of that field: epoch milliseconds, digits, or ISO 8601 text.
+        timezone: IANA name or offset; ISO text without an offset is read in it too.
+        locale: names of months and days are English: short ones for anything but `en` (`en-US`), as Java's are;
+            another bare language is an error if a name is printed.
+        duration: seconds that a bucket lasts, counted from local 1970-01-01T00:00; None for no buckets.
+        before_1970: the bucket of an earlier time: `begin` for the one that it is in, `toward_zero` for the next one,
+            as Confluent's partitioners have it.
+    """
+
+    source: Literal["record", "wallclock", "field"] = "record"
+    field: str = "timestamp"
+    timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
+    locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
+    duration: Annotated[Duration, at_least(0.001)] | None = None
+    before_1970: Literal["begin", "toward_zero"] = "begin"
+
+    @field_validator("field")
+    @classmethod
+    def _check_field(cls, value: str) -> str:
+        try:
+            partitioners.parse_field_path(value)
+        except ValueError as error:
+            raise ValueError(f"{value!r} is not a field: {error}") from None
+        return value
+
+    @property
+    def piece(self) -> key_pieces.Time:
+        """The piece of a key, without its pattern."""
+        path = partitioners.parse_field_path(self.field) if self.source == "field" else ()
+        bucket_ms = round(self.duration * 1000) if self.duration is not None else None
+        toward_zero = self.before_1970 == "toward_zero"
+        return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
+
+
+class Layout(ConfigModel):
+    """The rule that gives an object its key: a template, or the Lenses document's elements.
+
+    Attributes:
+        partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.
+        include_keys: directories are `name=value`; the default is true with a partition_by.
+        padding: of the numbers in names; a template may pad on its own, `{offset:020}`.
+        suffix: text before the extension.
+        connector_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
+            under partition_by. A file is uploaded when it is closed, because its name is not known before.
+        template: the whole key below the prefix, instead of all of the above (docs/layouts.md); the extension is
+            appended unless it contains {extension}. None for the elements, also if one of them is given.
+        tombstones: template of records without a value, of which only sidecars are written.
+        missing: the text for a field that is null or missing, and in a template for a key that is null.
+        time: the time of a template's `{time:…}`.
+        extension: if it is not the format's own, for example `.snappy.parquet`; may be empty.
+    """
+
+    partition_by: tuple[Annotated[str, accepted_by(partitioners.parse_element)], ...] = ()
+    include_keys: bool | None = None
+    padding: Padding = Field(default_factory=Padding)
+    suffix: str = ""
+    connector_names: bool = False
+    template: str | None = BY_HOUR
+    tombstones: str | None = None
+    missing: str = "[missing]"
+    time: Time = Field(default_factory=Time)
+    extension: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_elements_or_template(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if "template" not in data and any(data.get(name) not in (None, (), [], "", False) for name in _LENSES):
+            data = {**data, "template": None}
+        if data.get("include_keys") is None:
+            data = {**data, "include_keys": bool(data.get("partition_by"))}
+        return data
+
+    @field_validator("suffix", "missing", "extension")
+    @classmethod
+    def _check_name(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if "/" in value or "~" in value or not value.isprintable() or len(value.encode()) > _SUFFIX_BYTES:
+            raise ValueError(
+                f"{value[:80]!r} is not allowed: at most {_SUFFIX_BYTES} bytes, neither '/' nor '~' (the mark of a "
+                "replacing commit), no control characters"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Layout":
+        for name, text in (("template", self.template), ("tombstones", self.tombstones)):
+            if text is not None:
+                try:
+                    self._parse(text)
+                except ValueError as error:
+                    raise RuleError(str(error), name) from None
+        if self.template is None and self.tombstones is not None:
+            raise RuleError("tombstones needs a template: give layout.template too", "tombstones")
+        if self.template in (None, BY_HOUR) and self.time != Time():
+            raise RuleError("time is for {time:…} of a template: give layout.template too", "time")
+        if self.template is None:
+            return self
+        for name in ("partition_by", "include_keys", "suffix", "connector_names"):
+            if getattr(self, name):
+                raise RuleError(f"{name} has no meaning with a template: write it into the template", name)
+        return self
+
+    def _parse(self, text: str) -> tuple[Piece, ...]:
+        return template.parse_template(text, self.time.piece, self.padding.numbers[0])
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The pieces of data objects' keys, below the prefix."""
+        if self.template is not None:
+            return self._parse(self.template)
+        partition, offset = self.padding.numbers
+        return partitioners.build_lenses_pieces(
+            self.partition_by,
+            partition,
+            replace(offset, name="last_offset") if self.connector_names else offset,
+            include_keys=bool(self.include_keys),
+            connector_names=self.connector_names,
+            suffix=self.suffix,
+        )
+
+    @property
+    def tombstone_pieces(self) -> tuple[Piece, ...] | None:
+        """The pieces of keys of records without a value; None if they have no keys of their own."""
+        return None if self.tombstones is None else self._parse(self.tombstones)
+
+
+# The rules of a template that need the whole sink
+
+
+def check_layout(sink: "Sink") -> None:
+    """Check the rules of a layout that need the whole sink.
+
+    Raises:
+        ValueError: a rule is broken.
+    """
+    layout = sink.layout
+    _check_fields((*layout.pieces, *(layout.tombstone_pieces or ())), sink)
+    if layout.template is None:
+        return
+    templates = {"template": layout.pieces, "tombstones": layout.tombstone_pieces}
+    for name, pieces in templates.items():
+        if pieces is not None:
+            for rule in (_check_elements, _check_digits, _check_beginning):
+                rule(name, pieces, sink)
+    if layout.tombstone_pieces is not None:
+        _check_tombstones(layout.tombstone_pieces)
+        if has_offset(layout.pieces) != has_offset(layout.tombstone_pieces):
+            raise ValueError("template and tombstones have either both an offset or none: add {offset} to the other")
+
+
+def has_offset(pieces: tuple[Piece, ...]) -> bool:
+    """Return whether the key contains the offset that a file begins or ends with."""
+    return any(isinstance(piece, Number) and piece.name in ("offset", "last_offset") for piece in pieces)
+
+
+def _check_fields(pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that keys and values have the fields that a key contains."""
+    for piece in pieces:
+        source = getattr(piece, "source", "")
+        converter = {"value": sink.converter.value, "key": sink.converter.key}.get(source)
+        if converter is not None and getattr(piece, "path", None) and CONVERTERS[converter].gives != "json":
+            allowed = converters.list_in_words(lambda each: each.gives == "json" and not each.framed)
+            raise ValueError(
+                f"{_spell(piece)} needs a field of the {source}, which converter.{source} {converter} does not give: "
+                f"set converter.{source} to {allowed}, or take it out"
+            )
+
+
+def _check_elements(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that files of different topics, topic-partitions and offsets get different keys."""
+    if not sink.exactly_once:
+        return
+    lacking = []
+    if sink.has_several_topics and not any(isinstance(piece, Topic) for piece in pieces):
+        lacking.append("{topic}")
+    if not any(isinstance(piece, Number) and piece.name == "partition" for piece in pieces):
+        lacking.append("{partition}")
+    if not has_offset(pieces):
+        lacking.append("{offset}")
+    if lacking:
+        raise ValueError(
+            f"{name} lacks {' and '.join(lacking)}: a later file would get the key of an earlier one and replace it; "
+            f"add {'them' if len(lacking) > 1 else 'it'}, or allow that with exactly_once: false"
+        )
+
+
+def _check_digits(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that a number is never next to another element's digits."""
+    before: Piece | None = None
+    between = ""
+    for piece in pieces:
+        text = _fixed_text(piece, sink)
+        if text is not None:
+            between += text
+            continue
+        digits_only = not between or (between.isascii() and between.isdigit())
+        if before is not None and digits_only and (isinstance(before, Number) or isinstance(piece, Number)):
+            raise ValueError(
+                f"{name}: {_spell(before)} and {_spell(piece)} are next to each other, so that two offsets can get one "
+                "key: write something that is not a digit between them, for example '-'"
+            )
+        before, between = piece, ""
+
+
+def _fixed_text(piece: Piece, sink: "Sink") -> str | None:
+    match piece:
+        case Text(text):
+            return text
+        case Extension():
+            return sink.extension
+        case Topic() if len(sink.topics) == 1:
+            return sink.topics[0]
+    return None
+
+
+def _check_beginning(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that the template's text leads neither out of the prefix nor into the index."""
+    first = pieces[0].text if isinstance(pieces[0], Text) else ""
+    if first.startswith("/") and sink.root:
+        raise template.template_error(first, 0, "a name is missing between the prefix and '/': take it out")
+    index = sink.index.prefix.rstrip("/") + "/"
+    head = sink.root + first
+    if head.startswith(index):
+        raise ValueError(
+            f"{name}: {head!r} is in the index {index!r}: choose another beginning, or another index.prefix"
+        )
+
+
+def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
+    if any(isinstance(piece, key_pieces.Field | key_pieces.Time) and piece.source == "value" for piece in pieces):
+        raise ValueError("tombstones: a record without a value has no fields: take {field:…} and times of a field out")
+
+
+def _spell(piece: Piece) -> str:
+    """Return an element as templates write it."""
+    name = piece.name if isinstance(piece, Number) else type(piece).__name__.lower()
+    path = (piece.name,) if isinstance(piece, Header) else getattr(piece, "path", ())
+    argument = getattr(piece, "pattern", ".".join(path))
+    return f"{{{name}:{argument}}}" if argument else f"{{{name}}}"

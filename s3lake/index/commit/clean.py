@@ -1,0 +1,271 @@
+"""Clean: remove what dead writers left behind, and the manifests that nothing needs any more.
+
+One listing names every document. Whether a tile lists all manifests of its hour is asked of the tile once, and then
+remembered by the day: nothing can happen to the commits of an hour that leaves the names of its manifests as they were.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+import msgspec
+
+from s3lake import hours
+from s3lake.config.model.key_space import KeySpace
+from s3lake.errors import StoreDeniedError
+from s3lake.index.commit.documents import Manifest
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.recovery import each, fence, settle, sweep
+from s3lake.index.commit.replace import REWRITE
+from s3lake.index.plan.tile import Tile
+
+_log = logging.getLogger(__name__)
+DAY_MS = 86_400_000
+_MANIFEST, _SWEPT = ".json", ".swept"
+Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads"]
+Names = Mapping[str, set[str]]
+"""Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """One manifest that clean acts on; or what no manifest names, which has neither hour nor commit."""
+
+    hour: str
+    commit: str
+    files: int
+    action: Action
+
+    def __str__(self) -> str:
+        place = f"{self.hour}, commit {self.commit}: " if self.commit else ""
+        return f"{place}{self.action}, {self.files} files"
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """`clean.state`: days on which tiles listed every manifest, with a digest of the names that these had."""
+
+    days: dict[str, str] = {}
+
+
+_decode_settled = msgspec.json.Decoder(Settled).decode
+
+
+def clean(
+    index: TopicIndex,
+    *,
+    now_ms: int,
+    spare_ms: int = DAY_MS,
+    keep_ms: int = 14 * DAY_MS,
+    dry_run: bool = False,
+    keys: KeySpace | None = None,
+) -> list[Cleaned]:
+    """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
+
+    One whose objects were made visible at once waits until what it held is landed by others. What follows the index is
+    brought to each day first that is not noted as settled: no run comes to its hours any more. If it cannot follow, the
+    objects of replaced commits stay, and their manifests.
+
+    A writer that died before it wrote a manifest left uploads whose ids only the store has: uploads of a key
+    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; uploads
+    of a key that it could give in another format when they are older than `keep_ms`.
+
+    Args:
+        index: the index of the sink and topic.
+        now_ms: the clock that ages are measured with.
+        spare_ms: manifests younger than this are left alone, to spare live writers; a matter of speed, not of safety.
+        keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
+            and than any request, because a completion that was under way may become visible late.
+        dry_run: only say what would be done.
+        keys: that the sink gives; None to leave uploads that no manifest names alone.
+    """
+    names, before = names_below(index), _read_settled(index)
+    done: list[Cleaned] = []
+    named: set[str] = set()
+    days: dict[str, str] = {}
+    for day, hours_of_day in groupby(sorted(names), lambda hour: hour[:10]):
+        of_day = {hour: names[hour] for hour in hours_of_day}
+        if before.days.get(day) == (digest := _digest(of_day)):
+            days[day] = digest
+            continue
+        unfollowed = None if dry_run else index.follow(*of_day)
+        if unfollowed is not None:
+            _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
+        # One day at a time: the manifests of all hours may be too many for memory.
+        tiles = dict(zip(of_day, each(index.tile, of_day, index.pace), strict=True))
+        for hour in of_day:
+            stored = tiles[hour]
+            for manifest in _list_unlisted(index, stored[0], of_day[hour]) if stored else ():
+                named.update(file.upload for file in manifest.files)
+                age = now_ms - manifest.created_ms
+                if stored and manifest.id == stored[0].pending:
+                    if age >= spare_ms and _is_former(index, hour):
+                        done.append(Cleaned(hour, manifest.id, len(manifest.files), "settle"))
+                        if not dry_run:
+                            settle(index, hour)
+                    continue
+                old = age >= keep_ms
+                waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
+                if waits and not (stored and manifest.id in stored[0].garbage):
+                    continue
+                if unfollowed is not None or (manifest.at_once and not _is_landed_by_others(index, manifest)):
+                    continue
+                if not dry_run and fence(index, hour, manifest.id):
+                    swept = sweep(index, hour)
+                    if swept and manifest.id in swept[0].garbage:
+                        continue  # its objects may be listed elsewhere still: the next clean comes back to it
+                    if old:
+                        _forget(index, manifest)
+                        of_day[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
+                    else:
+                        index.store.put(_swept_key(index, manifest), b"{}")
+                action: Action = "delete manifest" if old else "fence and sweep"
+                done.append(Cleaned(hour, manifest.id, len(manifest.files), action))
+        if unfollowed is None and all(_lists_all(tiles[hour], of_day[hour]) for hour in of_day):
+            days[day] = _digest(of_day)
+    if keys is not None:
+        spare, keep = now_ms - spare_ms, now_ms - keep_ms
+        done += _end_uploads(index, keys, named, spare, keep, dry_run=dry_run)
+    settled = Settled(days)
+    if settled != before and not dry_run:
+        index.store.put(index.settled_key, msgspec.json.encode(settled))
+    return done
+
+
+def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
+    """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
+
+    Keys of objects may say what was to be erased. Nobody has to sweep once more what was replaced by a commit that had
+    seen its objects, as long as the tile lists no garbage. A rewrite has not: of a young commit an object may appear
+    after it was swept, and its manifest is left to `clean`.
+    """
+    stored = index.tile(hour)
+    if stored is None or stored[0].garbage or stored[0].pending is not None:
+        return
+    documents = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
+    manifests = [manifest for manifest in documents if manifest is not None]
+    if any(manifest.reason == reason for manifest in manifests):
+        by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
+        # The oldest first: if a process crashes in between, the rest still shows what was replaced.
+        for manifest in sorted(manifests, key=lambda manifest: _steps(manifest.id, by), reverse=True):
+            replaced = by.get(manifest.id)
+            if replaced is None or manifest.id in stored[0].commits:
+                continue
+            if replaced.reason != REWRITE or replaced.created_ms - manifest.created_ms >= DAY_MS:
+                _forget(index, manifest)
+
+
+def _is_former(index: TopicIndex, hour: str) -> bool:
+    """Return whether the hour is one of a former topic: no run recovers a pending commit there."""
+    stored = index.head()
+    return stored is not None and stored[0].since is not None and hour < stored[0].since
+
+
+def _steps(commit: str, by: Mapping[str, Manifest]) -> int:
+    """Count how often a commit was replaced, by one that was replaced in turn."""
+    return 1 + _steps(by[commit].id, by) if commit in by else 0
+
+
+def _lists_all(stored: tuple[Tile, str] | None, names: set[str]) -> bool:
+    """Return whether the tile lists every manifest. Return True if there is no tile: no process will list one."""
+    return stored is None or names <= {commit + _MANIFEST for commit in stored[0].commits}
+
+
+def _list_unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
+    """Yield the manifests of commits that the tile does not list; one of them may be pending."""
+    for name in sorted(names):
+        commit = name.removesuffix(_MANIFEST)
+        if name.endswith(_MANIFEST) and commit not in tile.commits:
+            manifest = index.manifest(tile.hour, commit)
+            if manifest is not None:
+                yield manifest
+
+
+def _end_uploads(
+    index: TopicIndex,
+    keys: KeySpace,
+    named: Set[str],
+    until_ms: int,
+    former_until_ms: int,
+    *,
+    dry_run: bool,
+) -> list[Cleaned]:
+    """End uploads of the sink's keys, and later of the keys that it had in a former format.
+
+    Those may be another sink's of the same prefix. When they are as old as a manifest that is deleted, no commit of
+    that one is to be completed any more.
+    """
+    head = index.head()
+    if head is None or not head[0].hours:
+        return []
+    since_ms = hours.start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
+    try:
+        dead = [
+            upload
+            for begin in keys.prefixes
+            for upload in index.store.list_uploads(begin)
+            if since_ms <= upload.begun_ms <= until_ms
+            and upload.upload not in named
+            and (
+                keys.contains(upload.key) or (upload.begun_ms <= former_until_ms and keys.contained_before(upload.key))
+            )
+        ]
+    except StoreDeniedError as error:
+        _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)
+        return []
+    if not dry_run:
+        each(lambda one: index.store.abort_upload(one.key, one.upload), dead, index.pace)
+    return [Cleaned("", "", len(dead), "end uploads")] if dead else []
+
+
+def _is_landed_by_others(index: TopicIndex, manifest: Manifest) -> bool:
+    """Return whether other commits have landed all offsets of a commit, so that no process takes its names any more.
+
+    Objects that are visible before a tile lists them have no other fence: a name that was freed while a writer may
+    still take it could be deleted once more, by a clean that looked at it before.
+    """
+    head = index.head()
+    at = {partition: read.start for partition, read in manifest.partitions.items()}
+    for hour in hours.expand(head[0].hours) if head else ():
+        stored = index.tile(hour) if hour >= manifest.hour else None
+        for partition, span in stored[0].partitions.items() if stored else ():
+            if span.start <= at.get(partition, -1) < span.committed:
+                at[partition] = span.committed
+        if all(at[partition] >= read.end for partition, read in manifest.partitions.items()):
+            return True
+    return False
+
+
+def _forget(index: TopicIndex, manifest: Manifest) -> None:
+    index.store.delete(_swept_key(index, manifest))
+    index.store.delete(index.manifest_key(manifest.hour, manifest.id))
+
+
+def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
+    """Says that a young manifest was swept already, so that cleaning twice changes nothing."""
+    return index.manifest_key(manifest.hour, manifest.id).removesuffix(_MANIFEST) + _SWEPT
+
+
+def names_below(index: TopicIndex) -> Names:
+    """List the names of the documents below each hour, by one request."""
+    names: dict[str, set[str]] = {}
+    for key in index.store.list(f"{index.root}/"):
+        hour, below, name = key.removeprefix(f"{index.root}/").partition("/")
+        if below:
+            names.setdefault(hour, set()).add(name)
+    return names
+
+
+def _read_settled(index: TopicIndex) -> Settled:
+    stored = index.store.get(index.settled_key)
+    try:
+        return _decode_settled(stored.body) if stored else Settled()
+    except msgspec.MsgspecError:
+        return Settled()  # another version's; every tile is asked once more
+
+
+def _digest(names: Names) -> str:
+    text = "".join(f"{hour}/{name}\n" for hour in sorted(names) for name in sorted(names[hour]))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

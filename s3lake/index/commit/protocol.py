@@ -1,0 +1,383 @@
+"""How a micro-batch becomes a commit (docs/design/commit.md).
+
+It is staged as invisible uploads, entered in the tile by compare-and-swap, and then settled by the same code that
+recovers it when its writer crashes.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from s3lake import hours
+from s3lake.errors import (
+    ConfigurationError,
+    DataLossError,
+    FencedError,
+    ForeignObjectError,
+    KafkaUnavailableError,
+    MissingDocumentError,
+    StoreConflictError,
+)
+from s3lake.index.commit import opening
+from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.opening import cut_below, same_log
+from s3lake.index.commit.recovery import abort, finish, forward, publish, settle, sweep, tidy
+from s3lake.index.commit.sums import Commits, measure_waits
+from s3lake.index.plan import tile as tiles
+from s3lake.index.plan.batch import Batch, next_batch
+from s3lake.index.plan.stamps import find_stamps_ahead
+from s3lake.index.plan.tile import Tile, Wait
+from s3lake.index.store import COMMIT
+from s3lake.source.offsets import Offsets
+
+PUT = "put"
+"""The reason of a commit that replaces an hour's table by another one, which may have fewer rows."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at one commit: what to read, and the tile it was planned on.
+
+    Attributes:
+        commit: random id, chosen before staging, in the metadata of every object.
+        suffix: what file names get because their plain names may have been used before; else empty.
+        replaces: commits that this one takes the place of (a rewrite, a merge).
+        reason: see `Manifest`.
+        replaced_manifests: manifests of what it replaces, where they were read.
+        begun_ms: see `Manifest`.
+    """
+
+    commit: str
+    tile: Tile
+    etag: str
+    batch: Batch
+    suffix: str = ""
+    replaces: tuple[str, ...] = ()
+    reason: str = ""
+    replaced_manifests: tuple[Manifest, ...] = ()
+    begun_ms: int = field(default_factory=hours.now_ms)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The result of staging an attempt: uploads that are not visible yet, and counts of the records.
+
+    Attributes:
+        replacing: see `Manifest`; only with `exactly_once: false`.
+        waits: see `Manifest`, of records that were committed before; empty for new ones.
+        letters: see `Manifest`.
+        taken: see `Manifest`.
+        dropped: see `Manifest`.
+        filled: see `Manifest`.
+        clocks: see `Manifest`.
+    """
+
+    files: tuple[File, ...]
+    reads: Mapping[int, Read]
+    form: FileForm = field(default_factory=FileForm)
+    nulls: str = ""
+    columns: dict[str, Any] | None = None
+    replacing: bool = False
+    waits: tuple[Wait, ...] = ()
+    letters: tuple[Reason, ...] = ()
+    taken: tuple[Taken, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[str, int] = field(default_factory=dict)
+    clocks: tuple[tuple[int, int, int], ...] = ()
+
+
+class Committed(NamedTuple):
+    """A committed attempt: its manifest, and the tile that lists it; garbage there could not be deleted yet."""
+
+    manifest: Manifest
+    tile: Tile
+
+
+def begin(
+    index: TopicIndex,
+    offsets: Offsets,
+    head: TopicHead,
+    hour: str,
+    *,
+    limit: int,
+    now_ms: int,
+    grace_ms: int = 0,
+    until: Mapping[int, int] | None = None,
+) -> Attempt | None:
+    """Step 1 and the plan: what to do next in `hour`, or None when all there is has landed.
+
+    Args:
+        index: the index of the sink and topic.
+        offsets: of Kafka's log.
+        head: as `open_hour` returned it.
+        hour: an hour that has a tile.
+        limit: most offsets one micro-batch reads.
+        now_ms: this actor's clock; it decides when the hour is closed, never whether anything is right.
+        grace_ms: how long after its end an hour is left open for late records.
+        until: where the run's topic ended when the run began: an open hour is landed up to there; None for no such end.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from, or its log was truncated.
+        ForeignObjectError: keys of an earlier attempt have another program's objects.
+        StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
+    """
+    while True:
+        tile, etag = ready(index, hour, head)
+        if tile.landed:
+            if tile.garbage:
+                sweep(index, hour)  # if it was denied: all is landed, and the user has to know
+            return None
+        kafka = opening.ask_kafka(index, offsets, head, hour)
+        same_log(index, offsets, tile, kafka)
+        if not tile.closed:
+            over = now_ms >= hours.end_ms(hour) + grace_ms
+            ahead = find_stamps_ahead(kafka, now_ms)
+            grown = tiles.close_tile(tile, kafka, ahead) if over else tiles.add_partitions(tile, kafka, ahead)
+            if grown is not tile:
+                swapped = index.swap_tile(grown, etag)
+                if swapped is None or grown.landed:
+                    continue
+                tile, etag = grown, swapped
+        batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
+        return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
+
+
+def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
+    """Step 1: the tile with nothing pending, swept, and no key that another program has taken, and its ETag.
+
+    With the topic's `head` a tile that was announced last and is not there is written.
+
+    Raises:
+        MissingDocumentError: the tile is gone.
+        ForeignObjectError: keys of an earlier attempt have another program's objects.
+    """
+    while True:
+        stored = tidy(index, hour)
+        if stored is None:
+            if head is not None:
+                opening.finish_creation(index, head)
+            index.existing_tile(hour)
+            continue
+        tile, etag = stored
+        if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
+            return tile, etag
+        _refuse_foreign(index, tile)
+        index.swap_tile(tile.revise(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
+
+
+def attempt(
+    tile: Tile,
+    etag: str,
+    batch: Batch,
+    *,
+    renamed: bool,
+    replaces: tuple[str, ...] = (),
+    reason: str = "",
+    replaced_manifests: tuple[Manifest, ...] = (),
+) -> Attempt:
+    """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
+    commit = uuid.uuid4().hex
+    return Attempt(commit, tile, etag, batch, mark_of(commit) if renamed else "", replaces, reason, replaced_manifests)
+
+
+def mark_of(commit: str) -> str:
+    """Return the mark that a commit's file names get (rule R2)."""
+    return f"~{commit[:12]}"
+
+
+def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attempt: Attempt) -> None:
+    """Step 2, once all is read: tasks know topics by name, and offsets by number, and read what they find there.
+
+    Raises:
+        DataLossError: the topic is another one, or its log was cut below what is landed.
+        KafkaUnavailableError: the log was cut behind it: what was read may not be what is there now.
+    """
+    kafka = opening.ask_kafka(index, offsets, head, attempt.tile.hour)
+    ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
+    epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
+    read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
+    if cut := cut_below(index, offsets, read, kafka):
+        same_log(index, offsets, attempt.tile, kafka)
+        ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
+        raise KafkaUnavailableError(
+            f"topic {index.topic!r}: a leader was elected that lacked records while they were read ({ranges}); nothing "
+            "of this micro-batch is visible. The next run reads the present log"
+        )
+
+
+def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
+    """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
+
+    What follows the index is brought to the hour then, and after that replaced objects are deleted. If it cannot
+    follow they stay as garbage: who writes this hour next, or `clean`, deletes them.
+
+    Raises:
+        FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
+        ForeignObjectError: a key is taken by an object that s3lake did not write; the commit was rolled back.
+        DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
+        StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
+    """
+    manifest = _record(index, _build_manifest(index, attempt, staged), attempt.replaced_manifests)
+    hour = attempt.tile.hour
+    pending = attempt.tile.revise(pending=attempt.commit)
+    entered = index.swap_tile(pending, attempt.etag)
+    if entered is None:
+        _require_mine(index, attempt, staged)
+    settled = (entered and finish(index, pending, entered, manifest)) or settle(index, hour)
+    if settled is None or attempt.commit not in settled[0].commits:
+        tidy(index, hour)
+        if settled is not None and settled[0].foreign:
+            _refuse_foreign(index, settled[0])
+        raise FencedError(
+            f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload could not be completed, or "
+            "another writer replaced it; nothing of it is visible"
+        )
+    # Readers of the index have switched. A sweep lets what follows the index follow first.
+    swept = sweep(index, hour, (*attempt.replaced_manifests, manifest)) if attempt.replaces else None
+    if not attempt.replaces:
+        index.follow(hour)
+    return Committed(manifest, (swept or settled)[0])
+
+
+def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
+    """Steps 3 to 6 with `exactly_once: false`: make the objects visible one by one, then change the tile once.
+
+    Raises:
+        FencedError: a name was taken, or another writer changed the tile since `begin`. What is visible of this attempt
+            is not in the index; `clean` removes it once all that it held is landed.
+        DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
+        StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
+    """
+    planned = msgspec.structs.replace(_build_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
+    manifest = _record(index, planned, attempt.replaced_manifests)
+    outcomes = publish(index, manifest)
+    missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
+    if missing:
+        abort(index.store, missing, index.pace)
+        # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
+        burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
+        index.swap_tile(attempt.tile.revise(burnt=burnt), attempt.etag)
+        reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
+    elif index.swap_tile(landed := forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
+        swept = sweep(index, attempt.tile.hour) if attempt.replaces else None
+        return Committed(manifest, swept[0] if swept else landed)
+    else:
+        reason = "another writer changed the hour first"
+    raise FencedError(
+        f"commit {attempt.commit} of {index.topic} {attempt.tile.hour}: {reason}; {len(manifest.files) - len(missing)} "
+        "of its objects are visible and not in the index, until `s3lake clean` removes them"
+    )
+
+
+def _record(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
+    """Step 3: the manifest, once it is in the index; manifests that were read of what it replaces spare requests."""
+    try:
+        if manifest.replaces and manifest.reason != PUT:
+            commits = Commits(index, manifest.hour, manifest.replaces, replaced)
+            check_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
+        index.record(manifest)
+    except (DataLossError, StoreConflictError):
+        abort(index.store, manifest.files, index.pace)  # a silent store is not asked once more for every file
+        raise
+    return manifest
+
+
+def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
+    """Refuse a commit that holds fewer records than the commits that it replaces (rule R6).
+
+    Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
+
+    Raises:
+        DataLossError: with the counts of every topic-partition that would lose records.
+    """
+    before: Counter[int] = Counter()
+    for at in range(len(replaced)):
+        try:
+            manifest = replaced[at]
+        except MissingDocumentError:
+            continue  # its files can be swept by no process either: the rewrite is what mends such an hour
+        before.update({partition: read.read for partition, read in manifest.partitions.items()})
+    now = {partition: reads[partition].read if partition in reads else 0 for partition in before}
+    fewer = [
+        f"topic-partition {partition}: {now[partition]} of {count}"
+        for partition, count in sorted(before.items())
+        if now[partition] < count
+    ]
+    if fewer:
+        raise DataLossError(
+            f"{topic} {hour}: Kafka has fewer records now than were landed ({', '.join(fewer)}), as after "
+            "compaction. A rewrite would delete the last copy of the others, so the landed files stay. To have them in "
+            "another form, read them (`load_input`, `s3lake.load`) and write the result elsewhere"
+        )
+
+
+def _require_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
+    """Step 4's condition failed: by this attempt's own write, or because another process was first."""
+    if _is_mine(index, attempt):
+        return
+    abort(index.store, staged.files, index.pace)
+    stored = index.tile(attempt.tile.hour)
+    tile = stored[0] if stored else None
+    winner = (tile.pending or next(reversed(tile.commits), None)) if tile else None
+    raise FencedError(
+        f"another writer changed {index.topic} {attempt.tile.hour} first (revision {tile.rev if tile else '?'}, commit "
+        f"{winner}); nothing of commit {attempt.commit} is visible"
+    )
+
+
+def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
+    """Return whether the condition of this attempt failed because of its own repeated request."""
+    stored = index.tile(attempt.tile.hour)
+    return stored is not None and (stored[0].pending == attempt.commit or attempt.commit in stored[0].commits)
+
+
+def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
+    for key in tile.foreign:
+        head = index.store.head(key) if key.startswith(index.data) else None
+        if head is not None:
+            raise ForeignObjectError(
+                f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "
+                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: if the sink "
+                "had another name, set index.name to that name; else move the object away, or give the sink another "
+                "prefix"
+            )
+
+
+def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
+    keys = [file.key for file in staged.files]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ConfigurationError(
+            f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset"
+        )
+    now_ms = hours.now_ms()
+    return Manifest(
+        id=attempt.commit,
+        topic=index.topic,
+        hour=attempt.tile.hour,
+        partitions={
+            partition: msgspec.structs.replace(staged.reads.get(partition, Read(0, 0)), start=start, end=end)
+            for partition, (start, end) in attempt.batch.intervals.items()
+        },
+        files=staged.files,
+        replaces=attempt.replaces,
+        expired=attempt.batch.expired,
+        form=staged.form,
+        nulls=staged.nulls,
+        columns=staged.columns,
+        created_ms=now_ms,
+        epochs=dict(attempt.batch.epochs),
+        begun_ms=attempt.begun_ms,
+        reason=attempt.reason,
+        waits=staged.waits or measure_waits(staged.reads.values(), now_ms),
+        letters=staged.letters,
+        taken=staged.taken,
+        dropped=dict(staged.dropped),
+        filled=dict(staged.filled),
+        clocks=staged.clocks,
+    )

@@ -1,0 +1,102 @@
+"""Sealing: which hours of a topic the index calls sealed, and up to which hour all of them are.
+
+`sealed.json` notes how far that is, because it would cost too much to read all tiles each time. It is a note of
+what tiles say, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from s3lake import hours
+from s3lake.index.commit.documents import TopicHead, Watermark
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan import sealed
+from s3lake.index.plan.tile import Tile
+
+WATERMARK_TILES = 48
+"""That one look moves the watermark on over; a long history takes a few."""
+
+
+@dataclass
+class Sealing:
+    """The hours of one topic, each tile read once.
+
+    Attributes:
+        head: `topic.json`.
+    """
+
+    index: TopicIndex
+    head: TopicHead
+    _tiles: dict[str, Tile | None] = field(default_factory=dict)
+
+    @classmethod
+    def from_tiles(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
+        """Create it with `tiles` that need not be read."""
+        return cls(index, head, {tile.hour: tile for tile in tiles})
+
+    def tile(self, hour: str) -> Tile | None:
+        """The tile of `hour`; None if there is none."""
+        if hour not in self._tiles:
+            stored = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
+            self._tiles[hour] = stored[0] if stored else None
+        return self._tiles[hour]
+
+    def flaw(self, hour: str) -> str | None:
+        """Return why `hour` is not sealed. Return None if it is sealed."""
+        tile = self.tile(hour)
+        if tile is None or not tile.complete:
+            return "it is not landed as a whole"
+        for earlier, following in self.neighbours(tile):
+            if not sealed.meet(earlier, following):
+                return f"the edges of {earlier.hour} and {following.hour} do not meet"
+        return None if sealed.is_explained(tile, tile.sums) else "its files do not explain its offsets"
+
+    def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
+        """The tile before that there is and this one, and this one and the one after, where offsets lead on."""
+        before = hours.before(tile.hour, self.head.hours)
+        after = hours.after(tile.hour, self.head.hours)
+        for hour in (before, after):
+            other = self.tile(hour) if hour else None
+            if other is not None:
+                earlier, following = (other, tile) if other.hour < tile.hour else (tile, other)
+                if self.head.leads_on(earlier, following):
+                    yield earlier, following
+
+    def upto(self, start: str) -> str | None:
+        """Compute from the tiles the last hour up to which all since `start` are sealed. Return None if none is."""
+        since = self._since(start)
+        return self._find_last(since, hours.shift(since, -1), None)
+
+    def watermark(self, start: str) -> str | None:
+        """Return the last sealed hour as it was noted. Return None if none was noted."""
+        noted = self.index.watermark()
+        return noted[0].upto if noted and noted[0].since == self._since(start) else None
+
+    def move(self, start: str) -> str | None:
+        """Note how far it is now, beginning where it was noted last: the last sealed hour, None if none is."""
+        since = self._since(start)
+        noted = self.index.watermark()
+        noted_hour = noted[0].upto if noted and noted[0].since == since else None
+        last = self._find_last(since, noted_hour or hours.shift(since, -1), WATERMARK_TILES)
+        if last is not None and last != noted_hour:
+            # Lost: another process has moved it, and the next one moves it on.
+            watermark = Watermark(since, last)
+            if noted is None:
+                self.index.create(self.index.watermark_key, watermark)
+            else:
+                self.index.swap(self.index.watermark_key, watermark, noted[1])
+        return last
+
+    def _since(self, start: str) -> str:
+        """Hours before were landed by a connector, or belong to a topic that was deleted."""
+        return max(start, self.head.since or start)
+
+    def _find_last(self, since: str, upto: str, most: int | None) -> str | None:
+        last = self.head.hours[-1][1] if self.head.hours else upto
+        following = hours.span(hours.shift(upto, 1), last)
+        for hour in itertools.islice(following, most):
+            if self.flaw(hour) is not None:
+                break
+            upto = hour
+        return upto if upto >= since else None

@@ -1,0 +1,95 @@
+"""Sums: what an hour's commits hold together, kept in its tile, so that readers need not read every manifest."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from s3lake.errors import MissingDocumentError
+from s3lake.index.commit.documents import Manifest, Read, count_data_files
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.tile import Sums, Tile, Wait
+
+
+class Commits:
+    """Manifests of an hour's commits, in order, each read when it is first asked for."""
+
+    def __init__(self, index: TopicIndex, hour: str, ids: Sequence[str], at_hand: Iterable[Manifest] = ()) -> None:
+        """`at_hand` are manifests that need not be read."""
+        self._index, self._hour, self._ids = index, hour, ids
+        self._read = {manifest.id: manifest for manifest in at_hand}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[Manifest]:
+        return map(self._manifest, self._ids)
+
+    def __getitem__(self, at: int) -> Manifest:
+        return self._manifest(self._ids[at])
+
+    def _manifest(self, commit: str) -> Manifest:
+        """The manifest of a listed commit.
+
+        Raises:
+            MissingDocumentError: it is gone.
+        """
+        manifest = self._read.get(commit)
+        if manifest is None:
+            manifest = self._read[commit] = self._index.read_listed(self._hour, commit)
+        return manifest
+
+
+def total(manifests: Iterable[Manifest]) -> Sums:
+    """Return the sums of these commits."""
+    sums = Sums()
+    for manifest in manifests:
+        sums = plus(sums, manifest)
+    return sums
+
+
+def plus(sums: Sums, manifest: Manifest) -> Sums:
+    """Return sums with one more commit."""
+    reads, data_files = manifest.partitions.values(), count_data_files(manifest)
+    return Sums(
+        offsets=sums.offsets + sum(read.end - read.start for read in reads),
+        expired=sums.expired + sum(end - start for _, start, end in manifest.expired),
+        read=sums.read + sum(read.read for read in reads),
+        landed=sums.landed + sum(read.landed for read in reads),
+        skipped=sums.skipped + sum(read.skipped for read in reads),
+        dead=sums.dead + sum(read.dead for read in reads),
+        late=sums.late + sum(read.late for read in reads),
+        files=sums.files + data_files,
+        dead_files=sums.dead_files + len(manifest.files) - data_files,
+        records=sums.records + sum(file.records for file in manifest.files if file.stream in ("data", "dead_letters")),
+        bytes=sums.bytes + sum(file.bytes for file in manifest.files),
+        landed_ms=max(sums.landed_ms, manifest.created_ms),
+        waits=(*sums.waits, *manifest.waits),
+        erased=sums.erased + sum(read.erased for read in reads),
+        taken=sums.taken + sum(taken.count for taken in manifest.taken),
+        dropped=dict(Counter(sums.dropped) + Counter(manifest.dropped)),
+        filtered=sums.filtered + sum(read.filtered for read in reads),
+    )
+
+
+def measure_waits(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
+    """Return how long the records of a commit made now have waited; empty if no record has a timestamp."""
+    stamped = [read for read in reads if read.oldest_ms]
+    if not stamped:
+        return ()
+    oldest, newest = min(read.oldest_ms for read in stamped), max(read.newest_ms for read in stamped)
+    return (Wait(sum(read.read for read in stamped), max(0, now_ms - newest), max(0, now_ms - oldest)),)
+
+
+def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
+    """Return the sums of a tile that `manifest` is committed to.
+
+    A manifest that is gone counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
+    """
+    kept = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
+    if kept == tile.commits:
+        return plus(tile.sums, manifest)
+    sums = Sums()
+    for commit in kept:
+        with suppress(MissingDocumentError):
+            sums = plus(sums, index.read_listed(tile.hour, commit))
+    return plus(sums, manifest)

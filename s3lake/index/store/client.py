@@ -1,0 +1,222 @@
+"""The boto3 client of a connection: its credentials, proxy and time limits; one for each process."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import os
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from s3lake.errors import ConfigurationError
+from s3lake.index.store.connection import S3Connection
+
+_CREATE = ("PutObject", "CreateMultipartUpload")
+_UPLOAD = (*_CREATE, "UploadPart")
+_clients: dict[S3Connection, tuple[Any, Any]] = {}
+"""Each client, and its session, which has the keys."""
+_making = threading.Lock()
+
+
+def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3", session: Any = None) -> Any:
+    """Create a client of S3, or of another service of AWS, that tries each request `attempts` times.
+
+    Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint. `session` is from
+    `_open_session`; None to open one for this client.
+    """
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    options: dict[str, Any] = {"signature_version": UNSIGNED} if connection.unsigned else {}
+    config = Config(
+        **options,
+        user_agent="s3lake",  # boto3 puts its own together for each request: an eighth of what a small one costs
+        connect_timeout=connection.connect_timeout_s,
+        read_timeout=connection.read_timeout_s,
+        max_pool_connections=connection.max_pool_connections,
+        retries={"total_max_attempts": attempts},
+        s3={
+            # `auto` puts the bucket into the host's name on AWS alone, and `virtual` there no otherwise.
+            "addressing_style": "path" if connection.path_style else "virtual",
+            "use_accelerate_endpoint": connection.accelerate,
+        },
+        proxies=_list_proxies(connection),
+        # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
+        # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    if connection.ca_file is not None and not Path(connection.ca_file).exists():
+        raise ConfigurationError(
+            f"s3.ca_file {connection.ca_file}: no such file where this runs; every worker needs it"
+        )
+    client = (session or _open_session(connection)).client(
+        service,
+        endpoint_url=connection.endpoint_url if service == "s3" else None,
+        region_name=connection.region,
+        use_ssl=connection.use_ssl,
+        verify=connection.ca_file or connection.verify,
+        config=config,
+    )
+
+    def add_parameters(params: Mapping[str, Any], model: Any, **_: Any) -> dict[str, Any]:
+        """Add the parameters that an operation has, which the caller's own win over."""
+        names = model.input_shape.members
+        extra = _list_parameters(connection, model.name)
+        return {**{name: value for name, value in extra.items() if name in names}, **params}
+
+    client.meta.events.register("provide-client-params.s3", add_parameters)
+    return client
+
+
+def _open_session(connection: S3Connection) -> Any:
+    """Open a session of boto3 with the credentials of a connection."""
+    import boto3
+    import botocore.session
+
+    # A session of its own: boto3's default session is one per process, and not safe with threads.
+    core = botocore.session.Session(profile=connection.profile)
+    # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
+    core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
+    if connection.source is not None:
+        resolver = core.get_component("credential_provider")
+        methods = _METHODS[connection.source]
+        resolver.providers = [provider for provider in resolver.providers if provider.METHOD in methods]
+    if connection.access_key_id is not None:
+        core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
+    if connection.role_arn is not None:
+        _assume(core, connection)
+    return boto3.session.Session(botocore_session=core)
+
+
+def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]:
+    """Return what the connection adds to requests of an operation: encryption, tags, checksums."""
+    extra: dict[str, Any] = dict(connection.created_with) if operation in _CREATE else {}
+    if connection.customer_key is not None:
+        for prefix in ("SSECustomer", "CopySourceSSECustomer"):
+            extra |= {f"{prefix}Algorithm": "AES256", f"{prefix}Key": base64.b64decode(connection.customer_key)}
+    if connection.checksum is not None:
+        extra |= {"ChecksumAlgorithm": connection.checksum} if operation in _UPLOAD else {"ChecksumMode": "ENABLED"}
+    return extra
+
+
+@functools.cache
+def _load_models(path: str | None) -> Any:
+    """Return botocore's models of services. Each session would read them again: 40 of the 50 ms of a client."""
+    from botocore.loaders import create_loader
+
+    return create_loader(path)
+
+
+def _parse_timestamp(value: str) -> datetime:
+    """Parse a date of HTTP, or any other that botocore knows."""
+    from botocore.utils import parse_timestamp
+
+    try:
+        return parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return parse_timestamp(value)  # type: ignore[no-any-return]
+
+
+def _list_proxies(connection: S3Connection) -> dict[str, str] | None:
+    """Return the proxies; None for the environment's."""
+    address = connection.proxy
+    return None if address is None else {"http": address, "https": address}
+
+
+_METHODS = {
+    "environment": ("env",),
+    "profile": ("assume-role", "sso", "shared-credentials-file", "login", "custom-process", "config-file"),
+    "web_identity": ("assume-role-with-web-identity",),
+    "container": ("container-role",),
+    "instance": ("iam-role",),
+}
+"""Source of credentials -> botocore's names of it."""
+
+
+def _assume(core: Any, connection: S3Connection) -> None:
+    """Let the session use the credentials of the role, and renew them before they expire."""
+    from botocore.config import Config
+    from botocore.credentials import (
+        AssumeRoleCredentialFetcher,
+        AssumeRoleWithWebIdentityCredentialFetcher,
+        DeferredRefreshableCredentials,
+    )
+
+    limits = Config(
+        connect_timeout=connection.connect_timeout_s,
+        read_timeout=connection.read_timeout_s,
+        retries={"total_max_attempts": 1},  # a retry of the store is one of the token too
+        proxies=_list_proxies(connection),
+    )
+
+    def create_token_client(service: str, config: Any = None, **keys: Any) -> Any:
+        return core.create_client(
+            service,
+            region_name=connection.region,
+            endpoint_url=connection.role_endpoint_url,
+            verify=connection.ca_file if connection.role_endpoint_url else None,
+            config=limits.merge(config or Config()),
+            **keys,
+        )
+
+    settings = {
+        "RoleSessionName": connection.role_session_name,
+        "DurationSeconds": connection.role_duration_s,
+        "ExternalId": connection.role_external_id,
+    }
+    extra = {name: value for name, value in settings.items() if value is not None}
+    shared = {"client_creator": create_token_client, "role_arn": connection.role_arn, "extra_args": extra}
+    if connection.role_token_file:
+        load = functools.partial(_read_token, connection.role_token_file)
+        fetcher = AssumeRoleWithWebIdentityCredentialFetcher(web_identity_token_loader=load, **shared)
+    else:
+        fetcher = AssumeRoleCredentialFetcher(source_credentials=core.get_credentials(), **shared)
+    core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+
+
+def _read_token(path: str) -> str:
+    """Read the web identity's token, which its issuer replaces regularly."""
+    from botocore.exceptions import InvalidConfigError
+
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except OSError as error:
+        message = f"s3.role.token_file {path} cannot be read: {error.strerror}"
+        raise InvalidConfigError(error_msg=message) from None
+
+
+def get_client(connection: S3Connection) -> Any:
+    """Return this process's client of `connection`. Threads may share a client, but not the making of one."""
+    return _open_client(connection)[0]
+
+
+def _open_client(connection: S3Connection) -> tuple[Any, Any]:
+    if connection not in _clients:
+        with _making:
+            if connection not in _clients:
+                session = _open_session(connection)
+                _clients[connection] = make_client(connection, session=session), session
+    return _clients[connection]
+
+
+def find_keys(connection: S3Connection) -> Any:
+    """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
+    _, session = _open_client(connection)
+    credentials = session.get_credentials()
+    return credentials.get_frozen_credentials() if credentials else None
+
+
+def _forget_clients() -> None:
+    """Forget the parent's connections, and a lock that another thread may hold."""
+    global _clients, _making
+    _clients, _making = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_forget_clients)

@@ -1,0 +1,104 @@
+"""What the objects of one stream of a commit hold, as its manifest says: format, converters, framing, envelope."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import asdict, replace
+
+from s3lake.index.commit.documents import Envelope, File, FileForm, Manifest
+from s3lake.records.schema.types import UNKNOWN, Struct, fields_of, from_document
+
+STRING, BYTES = "string", "bytes"
+"""Converters of keys and values that are not JSON."""
+
+
+class Framing(NamedTuple):
+    """The bytes before the first record of a text file, between two, and after the last."""
+
+    opening: bytes
+    between: bytes
+    closing: bytes
+
+
+LINE_FRAMING = Framing(b"", b"\n", b"\n")
+
+
+class Shape(FileForm, frozen=True):
+    """The form of the objects of one stream, and their columns: plain values, which travel to Spark's workers.
+
+    Attributes:
+        columns: that the manifest says the files have; None if it does not.
+        json_as_text: True if JSON without a schema is in columns as its text, as keys are in files of their own.
+        bare_column: the one column that a datum of an Avro file is; "" if it is a record of columns.
+        uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
+    """
+
+    columns: Struct | None = None
+    json_as_text: bool = False
+    bare_column: str = ""
+    uncompared: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest) -> Shape:
+        columns = Struct(from_document(manifest.columns)) if manifest.columns else None
+        uncompared = frozenset((*manifest.dropped, *manifest.filled))
+        return cls.from_form(manifest.form, columns, uncompared)
+
+    @classmethod
+    def from_form(
+        cls, form: FileForm, columns: Struct | None = None, uncompared: frozenset[str] = frozenset()
+    ) -> Shape:
+        """Return the shape of data files of a form."""
+        return cls(**asdict(form.without_transforms), columns=columns, uncompared=uncompared)
+
+    def for_file(self, file: File) -> Shape:
+        """Return the shape of one of a commit's files: each may have columns of its own."""
+        if file.columns is None:
+            return self
+        types = fields_of(self.columns)
+        return replace(self, columns=Struct({name: types.get(name, UNKNOWN) for name in file.columns}))
+
+    @property
+    def frame(self) -> Framing | None:
+        """The framing of a text format; None if an object is one record."""
+        return self.framing and Framing(*map(str.encode, self.framing))
+
+    @property
+    def in_columns(self) -> bool:
+        """True if a row is columns; otherwise it is one text."""
+        return self.format in ("avro", "parquet") or (self.format == "csv" and self.envelope is None)
+
+    @property
+    def separable(self) -> bool:
+        """True if a record is never more than one piece between separators."""
+        if self.in_columns or self.framing is None or self.format.startswith("json"):
+            return True
+        return self.format != "bytes" and "\n" in self.framing[1]
+
+    @property
+    def spread_part(self) -> str | None:
+        """The part of a record whose own fields are the columns; None if an envelope's fields are."""
+        if self.envelope is None:
+            return "value"
+        first = self.envelope.fields[0]
+        return first if self.envelope.bare and first in ("key", "value") else None
+
+    def converter(self, part: str) -> str:
+        return self.key if part == "key" else self.value
+
+    def sidecar(self, stream: str) -> Shape:
+        """Return the shape of the files of keys or headers: the part alone, under its name if it can have one."""
+        form = (self.sidecars.keys if stream == "keys" else self.sidecars.headers) or ""
+        part, bare = ("key", form in ("json", "bytes")) if stream == "keys" else ("headers", False)
+        return Shape(
+            form,
+            self.value,
+            self.key,
+            codec=dict(self.sidecars.codecs).get(form, "none"),
+            envelope=Envelope("flat", (part,), bare=bare),
+            json_as_text=True,
+            bare_column=part if form == "avro" else "",
+            uncompared=self.uncompared,
+            null_to_default=self.null_to_default,
+        )

@@ -1,0 +1,10 @@
+"""Tables that follow the index: they list the committed files by reference, and nothing is written twice.
+
+The index stays the truth. A table is brought to what the tiles of some hours say, by one snapshot, whoever asks for it:
+the run that committed, the next one, or `s3lake table sync`. So there is nothing to undo and nothing to remember: what
+a process did not come to, the next one finds missing.
+"""
+
+from s3lake.lake.table.iceberg.table import LakeTable
+
+__all__ = ["LakeTable"]

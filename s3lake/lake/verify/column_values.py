@@ -1,0 +1,184 @@
+"""JSON without a schema, and cells of CSV, as values of a manifest's columns (`values.to_column_form`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from s3lake.lake.objects.instants import parse_date, parse_time, parse_timestamp
+from s3lake.lake.verify.connect import to_bytes, to_decimal, to_double, to_float
+from s3lake.lake.verify.values import Mismatch, Uuid, compact_json, keep, parse_json, to_column_form, to_float_form
+from s3lake.records.schema import types
+from s3lake.records.schema.types import TICKS, Primitive, Type, fold
+
+Cast = Callable[[Any], Any]
+
+
+def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
+    """Return what makes JSON that is not null a value of a column; None if it stays as it is.
+
+    Args:
+        by_schema: a JSON Schema says that decimals may be base64, and that texts may be JSON of anything.
+    """
+    return fold(type, partial(_cast_leaf, by_schema), _cast_list, _cast_struct, _cast_map)
+
+
+def cast_cell(type: Type) -> Cast:
+    """Return what makes a cell of CSV, which is not null, a value of a column."""
+    if isinstance(type, types.Decimal):
+        return _read_decimal
+    if not isinstance(type, Primitive):
+        return keep
+    if type in _INSTANTS:
+        return partial(_parse_instant, TICKS.get(type, 1000) // 1000, _INSTANTS[type])
+    return _CELLS.get(type, _LEAVES[type] or keep)
+
+
+def strip_schema(value: Any) -> Any:
+    """Return a cell of a column with a JSON Schema with texts unquoted."""
+    if isinstance(value, dict):
+        return {name: strip_schema(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [strip_schema(item) for item in value]
+    return _unquote(value) if isinstance(value, str) else value
+
+
+_MOST_INTEGER_DIGITS = 20
+
+
+def _holds_something(value: Any) -> bool:
+    """Return whether there is anything in a value but nulls, empty lists and empty objects."""
+    if isinstance(value, dict):
+        return any(map(_holds_something, value.values()))
+    return any(map(_holds_something, value)) if isinstance(value, list) else value is not None
+
+
+def _unquote(text: str) -> str:
+    """Return a text, or the text that it is JSON of: a column has both if a schema says nothing of a part."""
+    if text[:1] != '"':
+        return text
+    try:
+        return str(parse_json(text))
+    except ValueError:
+        return text
+
+
+def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:
+    if isinstance(leaf, types.Decimal):
+        scale = leaf.scale
+        return (lambda value: to_column_form(to_decimal(value, scale))) if by_schema else _read_decimal
+    if by_schema and leaf is Primitive.STRING:
+        return lambda value: _unquote(value if isinstance(value, str) else compact_json(value))
+    if by_schema and leaf in (Primitive.INT32, Primitive.INT64):
+        return _drop_zero_fraction
+    return _LEAVES[leaf] if isinstance(leaf, Primitive) else _require_nothing
+
+
+def _drop_zero_fraction(value: Any) -> Any:
+    """Return an integer that is written like a fraction, `1.0`, which is one by JSON Schema's specification."""
+    is_small = isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_INTEGER_DIGITS
+    return int(value) if is_small and value == int(value) else value
+
+
+def _cast_items(item: Cast | None, values: Any) -> list[Any]:
+    return [cell if cell is None or item is None else item(cell) for cell in values]
+
+
+def _cast_list(item: Cast | None) -> Cast:
+    def cast(value: Any) -> Any:
+        if type(value) is not list:
+            raise Mismatch("it is not a list")
+        return _cast_items(item, value)
+
+    return cast
+
+
+def _cast_struct(fields: dict[str, Cast | None]) -> Cast:
+    deeper = [(name, cast) for name, cast in fields.items() if cast is not None]
+
+    def cast(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Mismatch("it is not an object")
+        if None in value.values() or not value.keys() <= fields.keys():
+            if any(_holds_something(inner) for name, inner in value.items() if name not in fields):
+                raise Mismatch("a field has no column")
+            value = {name: inner for name, inner in value.items() if inner is not None and name in fields}
+        for name, cell in deeper:
+            inner = value.get(name)
+            if inner is not None:
+                value[name] = cell(inner)
+        return value
+
+    return cast
+
+
+def _cast_map(item: Cast | None) -> Cast:
+    def cast(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Mismatch("it is not an object")
+        names = sorted(value)
+        return list(map(list, zip(names, _cast_items(item, [value[name] for name in names]), strict=True)))
+
+    return cast
+
+
+def _require_nothing(value: Any) -> None:
+    if _holds_something(value):
+        raise Mismatch("no column holds it")
+
+
+def _read_decimal(value: Any) -> Any:
+    exact = Decimal(value)
+    if isinstance(value, bool) or not exact.is_finite():
+        raise Mismatch("it is not a decimal")
+    return to_column_form(exact)
+
+
+def _read_instant(parse: Callable[[str], int], value: Any) -> Any:
+    """Return an integer as it is, also one with a fraction of zero, and a text as what `parse` makes of it."""
+    if isinstance(value, str):
+        return parse(value)
+    return int(value) if isinstance(value, Decimal | float) and value == int(value) else value
+
+
+_INSTANTS: dict[Primitive, Callable[[str], int]] = {
+    Primitive.DATE: parse_date,
+    **{leaf: partial(parse_time, TICKS[leaf]) for leaf in (Primitive.TIME, Primitive.TIME_US)},
+    **{
+        leaf: partial(parse_timestamp, TICKS[leaf])
+        for leaf in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_US, Primitive.TIMESTAMP_NS)
+    },
+}
+_LEAVES: dict[Primitive, Cast | None] = {
+    Primitive.BOOL: None,
+    Primitive.INT32: None,
+    Primitive.INT64: None,
+    Primitive.STRING: None,
+    Primitive.DOUBLE: lambda value: to_float_form(value if type(value) is float else to_double(value)),
+    Primitive.FLOAT: lambda value: to_column_form(to_float(value)),
+    Primitive.BINARY: to_bytes,
+    Primitive.UUID: lambda value: to_column_form(Uuid(value)),
+    **{leaf: partial(_read_instant, parse) for leaf, parse in _INSTANTS.items()},
+}
+
+
+def _parse_integer(text: str) -> int:
+    if not re.fullmatch(r"-?\d+", text):
+        raise Mismatch("it is not an integer")
+    return int(text)
+
+
+def _parse_instant(ticks_per_ms: int, parse: Callable[[str], int], text: str) -> int:
+    """Return the number of a text. Years that have no text are a number: of days, or of milliseconds."""
+    return int(Decimal(text) * ticks_per_ms) if re.fullmatch(r"-?\d+(\.\d+)?", text) else parse(text)
+
+
+_CELLS: dict[Primitive, Cast] = {
+    Primitive.BOOL: {"true": True, "false": False}.__getitem__,
+    Primitive.INT32: _parse_integer,
+    Primitive.INT64: _parse_integer,
+}
+"""Cells of CSV that are not read as JSON's numbers and texts are."""

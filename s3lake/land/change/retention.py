@@ -1,0 +1,93 @@
+"""Retention: hours that are older than a sink keeps them leave objects, index and table together.
+
+The tile stays, with a commit that has no files and says how many records it had, so no run takes the hour for one that
+was never landed, and lands it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+
+import msgspec
+
+from s3lake import hours as hourly
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.index.commit.clean import DAY_MS, forget_replaced, names_below
+from s3lake.index.commit.documents import File, Manifest, files_of
+from s3lake.index.commit.protocol import Attempt, Staged
+from s3lake.index.commit.recovery import each
+from s3lake.land.change.replace import HourChange, Plan, carry_over, change_hours
+from s3lake.land.target import TopicSink
+
+REASON = "retention"
+
+
+def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = None) -> Iterator[HourChange]:
+    """Yield the hours that are too old, and with `yes` delete their objects, and the manifests that name these.
+
+    `older_than_s` is how long hours are kept after their end; None for what the sink says.
+
+    Raises:
+        ConfigurationError: neither says it.
+        S3LakeError: the store or the table was in the way; this can be repeated.
+    """
+    seconds, now_ms = kept_s(target, older_than_s), hourly.now_ms()
+    old = list(takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, target.hours()))
+    yield from change_hours(target, old, REASON, plan_expire, yes=yes)
+    if yes:
+        below = names_below(target.index)
+        for hour in old:
+            if len(below.get(hour, ())) > 1:  # also what an earlier try has left
+                forget_replaced(target.index, hour, REASON)
+
+
+def kept_s(target: TopicSink, older_than_s: float | None) -> float:
+    """Return for how long hours are kept: as requested, else as the sink says.
+
+    Raises:
+        ConfigurationError: neither says it.
+    """
+    seconds = target.sink.retention if older_than_s is None else older_than_s
+    if seconds is None:
+        raise ConfigurationError(
+            f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
+        )
+    return seconds
+
+
+def plan_expire(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan | None:
+    """Plan what expires with an hour. Return None if it has no objects."""
+    files = files_of(manifests)
+    records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
+    size = sum(file.bytes for file in files)
+    summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
+    change = HourChange(hour, summary, records, len(files), size)
+    return Plan(change, [(manifests, partial(_count_as_erased, target, manifests))]) if files else None
+
+
+def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attempt, __: list[File]) -> Staged:
+    _require_visible(target, manifests)
+    whole = carry_over(manifests)
+    reads = {
+        number: msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
+        for number, read in whole.reads.items()
+    }
+    return replace(whole, reads=reads, letters=())
+
+
+def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
+    """Refuse to expire young objects that cannot be seen yet: they would appear after the sweep, and be forgotten."""
+    since_ms = time.time() * 1000 - DAY_MS
+    files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
+    store = target.store
+    heads = each(lambda file: store.head(file.key), files, target.index.pace)
+    for file, head in zip(files, heads, strict=True):
+        if head is None:
+            raise StoreUnavailableError(
+                f"s3://{store.bucket}/{file.key} was committed within a day, and the store does not show it: the hour "
+                "stays for now. Run again"
+            )

@@ -1,0 +1,152 @@
+"""The Spark session: settings that landing needs, and where the session comes from."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s3lake.land.spark import class_archive, jars, launch, shared
+from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.installation import agree, fit, ours
+from s3lake.scratch import scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.config import model
+
+
+def settings(spark: model.Spark) -> dict[str, str]:
+    """Every setting of the session; those in `spark.conf` come last and win."""
+    ours = {
+        "spark.master": spark.master,
+        "spark.app.name": "s3lake",
+        "spark.driver.memory": spark.driver_memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        # 256 MB, the default, is more direct memory than a small heap has when messages are large.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # Python workers give back what they no longer use: 25 MB less for each.
+        "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
+    if spark.master.startswith("local"):
+        ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not spark.master.startswith("sc://"):
+        # Tasks are shared out by the cores that there are: a cluster's come one after the other.
+        ours["spark.scheduler.minRegisteredResourcesRatio"] = "0.8"
+        ours["spark.python.daemon.module"] = "s3lake.land.task.workers"
+        quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+        ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, quiet, _homeless()])
+    return ours | spark.conf
+
+
+# The optimising compiler comes in ten times later than by default: where records never pass the JVM few methods are
+# worth it, and for SQL over millions of rows it still comes.
+_PATIENT = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+
+
+def _memory() -> str:
+    # G1, the default, holds more memory and starts more threads, for a heap that records never pass; and a heap begins
+    # with a 64th of the machine's memory, touched or not.
+    collector = "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
+    return f"{collector} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
+
+
+def _homeless() -> str:
+    # Spark 4.0 makes an `artifacts` directory where it is started (SPARK-52396), in a user's checkout.
+    with scratch(0):
+        home = tempfile.mkdtemp(prefix="s3lake-spark-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return f"-Duser.dir={home}"
+
+
+def session(spark: model.Spark) -> SparkSession:
+    """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+        SparkUnavailableError: there is no Spark Connect server at the address, or Spark's workers have another s3lake.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if spark.master.startswith("sc://"):
+        try:
+            # Other settings are fixed when the server starts.
+            of_sql = {name: value for name, value in settings(spark).items() if name.startswith("spark.sql.")}
+            return shared.session(spark.master, of_sql, active)
+        except Exception as error:
+            raise translate_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
+    if active is not None:
+        return fit(active)
+    opened = start_session(spark, settings(spark))
+    if spark.master.startswith("local"):
+        return ours(opened)
+    try:
+        agree(opened)
+    except Exception as error:
+        opened.stop()
+        raise translate_error(error, f"asking the workers of {spark.master}") from None
+    return opened
+
+
+def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
+    """A session with a JVM of its own.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
+    java = jars.find_java()
+    os.environ["JAVA_HOME"] = str(java.parent.parent)
+    # PySpark reads the variable and not the setting; without either, workers are whatever `python3` is on PATH.
+    python = spark.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = python
+    if spark.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder
+    if "spark.driver.extraJavaOptions" not in spark.conf:
+        conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    with launch.end_when_interrupted():
+        try:
+            launch.launch(conf)
+            _forget_stopped()
+            return builder.getOrCreate()
+        except Exception as error:
+            raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
+
+
+def _forget_stopped() -> None:
+    """Spark stops a session by itself where its cluster is lost, and PySpark would go on with what is left of it."""
+    from pyspark.sql import SparkSession
+
+    last = SparkSession._instantiatedSession
+    if last is not None and last._jsc.sc().isStopped():
+        last.stop()
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once, now: executors come and go."""
+    context = getattr(session, "_sc", None)  # the public property raises if there is none
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
+    shown = re.search(r"splits=(\d+)", session.range(1)._explain_string())  # type: ignore[operator]
+    return int(shown[1]) if shown else os.cpu_count() or 1

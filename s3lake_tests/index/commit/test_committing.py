@@ -1,0 +1,190 @@
+"""Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and what it says where it fails."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
+from s3lake.index.commit import protocol
+from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit, commit_at_once
+from s3lake.index.plan.batch import Batch
+from s3lake.index.plan.tile import Span, Tile, Wait
+from s3lake.index.store import COMMIT
+from s3lake.index.store.memory import MemoryStore
+
+FIVE = "2026-11-20T05"
+Way = Callable[[TopicIndex, Attempt, Staged], Committed]
+
+
+def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
+    """An attempt at offsets 0 to 4 of topic-partition 0, on `tile` as it is in the index."""
+    index.create(index.tile_key(FIVE), tile)
+    ids = tuple(manifest.id for manifest in replaced)
+    return Attempt("new", *index.existing_tile(FIVE), Batch({0: (0, 5)}, {}), "~new", ids, replaced_manifests=replaced)
+
+
+def staged(store: MemoryStore, *keys: str) -> Staged:
+    files = []
+    for key in keys:
+        upload = store.create_upload(key, {COMMIT: "new"})
+        files.append(File(key, upload, (store.upload_part(key, upload, 1, b"x"),), 0, 0, 4, 5, 1))
+    return Staged(tuple(files), {0: Read(0, 5, 5, 5)})
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex):
+    store = index.store
+    store.put("orders/old", b"x", metadata={COMMIT: "old"})
+    old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
+    kept = Manifest("kept", "orders", FIVE, {0: Read(5, 7, 2)})
+    for manifest in (old, kept):
+        index.record(manifest)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 7, 7)}, commits=("old", "kept")), old)
+    store.calls.clear()
+    way(index, attempt, staged(store, "orders/new"))
+
+    tile, _ = index.existing_tile(FIVE)
+    assert (tile.commits, tile.garbage, tile.sums.read) == (("kept", "new"), (), 7)
+    assert list(store.list("orders/")) == ["orders/new"]
+    assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_at_once)
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}, garbage=("gone",)))
+
+    assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("gone",)
+
+
+def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "finish", lambda *_: None)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    assert commit(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
+    assert index.existing_tile(FIVE)[0].commits == ("new",)
+
+
+def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "finish", lambda *_: index.store.delete(index.tile_key(FIVE)))
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):
+        commit(index, attempt, staged(index.store))
+
+
+def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    index.store.delete(index.tile_key(FIVE))
+
+    with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
+        commit(index, attempt, staged(index.store, "orders/new"))
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: TopicIndex):
+    index.store.put("orders/b", b"theirs")
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
+        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
+    tile, _ = index.existing_tile(FIVE)
+    assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
+    assert list(index.store.list("orders/")) == ["orders/b"]
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_the_key_that_two_files_have_is_named(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(ConfigurationError, match="have the key b: "):
+        commit(index, attempt, staged(index.store, "a", "b", "b"))
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
+    way: Way, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(_: Manifest) -> None:
+        raise StoreConflictError("refused")
+
+    monkeypatch.setattr(index, "record", refuse)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(StoreConflictError, match="refused"):
+        way(index, attempt, staged(index.store, "orders/new"))
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
+    batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
+    attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)
+    form = FileForm("json", "avro", key="avro", codec="zstd")
+    more = Staged(
+        (),
+        {0: Read(0, 0, 5, 4, dead=1, oldest_ms=1, newest_ms=2)},
+        form=form,
+        nulls="keep",
+        columns={"id": "int64"},
+        waits=(Wait(5, 1, 2),),
+        letters=(Reason("value", "gone", 1, 0, 3),),
+        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        dropped={"a": 1},
+        filled={"b": 2},
+        clocks=((0, 5, 17),),
+    )
+    before_ms = int(time.time() * 1000)
+    manifest, _ = commit(index, attempt, more)
+
+    assert before_ms <= manifest.created_ms <= int(time.time() * 1000)
+    assert msgspec.structs.replace(manifest, created_ms=0) == Manifest(
+        "new",
+        "orders",
+        FIVE,
+        {0: Read(0, 5, 5, 4, dead=1, oldest_ms=1, newest_ms=2), 1: Read(7, 7)},
+        expired=((0, 4, 5),),
+        form=form,
+        nulls="keep",
+        columns={"id": "int64"},
+        begun_ms=17,
+        epochs={0: 3},
+        reason="merge",
+        waits=(Wait(5, 1, 2),),
+        letters=(Reason("value", "gone", 1, 0, 3),),
+        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        dropped={"a": 1},
+        filled={"b": 2},
+        clocks=((0, 5, 17),),
+    )
+
+
+def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    manifest, _ = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
+
+    assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
+
+
+class TestAtOnce:
+    """With `exactly_once: false`."""
+
+    @pytest.mark.parametrize(
+        ("taken", "why"), [(b"x", "another attempt's file is there"), (None, "its upload vanished")]
+    )
+    def test_names_of_its_offsets_are_burnt_where_one_of_its_files_could_not_be_made_visible(
+        self, taken: bytes | None, why: str, index: TopicIndex
+    ):
+        attempt = planned(index, Tile(FIVE, {0: Span(0, 0), 1: Span(0, 0)}, burnt={0: 3, 1: 9}))
+        files = staged(index.store, "orders/a", "orders/b")
+        if taken is None:
+            index.store.abort_upload("orders/b", files.files[1].upload)
+        else:
+            index.store.put("orders/b", taken)
+
+        with pytest.raises(FencedError, match=f"commit new of orders {FIVE}: {why}; 1 of its objects are visible"):
+            commit_at_once(index, attempt, files)
+        assert index.existing_tile(FIVE)[0].burnt == {0: 5, 1: 9}

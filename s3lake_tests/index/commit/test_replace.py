@@ -1,0 +1,238 @@
+"""What a commit that replaces others covers, and that it holds no fewer records than they do."""
+
+import pytest
+
+from s3lake.errors import DataLossError, IncompleteError
+from s3lake.index.commit import protocol
+from s3lake.index.commit.documents import File, Manifest, Read
+from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.protocol import check_no_fewer_records
+from s3lake.index.commit.replace import MERGE, REWRITE, begin_replacement, begin_rewrite
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.batch import Batch
+from s3lake.index.plan.tile import Span, Tile
+from s3lake_tests.index.commit.changing import merging
+from s3lake_tests.index.commit.kafka import hour
+from s3lake_tests.index.commit.works import accepting, materialise, reading, recovering, stage
+from s3lake_tests.index.commit.world import World
+
+FIVE = "2026-11-20T05"
+A = Manifest("a", "orders", FIVE, {0: Read(0, 5, 4), 1: Read(7, 8, 1)}, expired=((0, 4, 5),))
+B = Manifest("b", "orders", FIVE, {0: Read(5, 9, 3)}, expired=((0, 5, 6),))
+GONE = Manifest("gone", "orders", FIVE, {}, (File("orders/gone", "u", (), 0, 0, 0, 1, 1),))
+WHOLE = Batch({0: (0, 9), 1: (7, 8)}, {}, ((0, 4, 6),))
+OF_A, OF_B = Batch({0: (0, 5), 1: (7, 8)}, {}, ((0, 4, 5),)), Batch({0: (5, 9)}, {}, ((0, 5, 6),))
+BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first": ([A], OF_A)}
+
+
+@pytest.fixture
+def stored(index: TopicIndex) -> TopicIndex:
+    for manifest in (A, B, GONE):
+        index.record(manifest)
+    tile = Tile(FIVE, {0: Span(0, 9, 9), 1: Span(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
+    index.create(index.tile_key(FIVE), tile)
+    return index
+
+
+@pytest.mark.parametrize(("replaced", "batch"), BEGUN.values(), ids=BEGUN)
+def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
+    replaced: list[Manifest], batch: Batch, stored: TopicIndex
+):
+    attempt = begin_replacement(stored, FIVE, replaced, "erase")
+
+    assert attempt is not None
+    assert (attempt.batch, attempt.replaced_manifests, attempt.reason) == (batch, tuple(replaced), "erase")
+    assert attempt.replaces == tuple(manifest.id for manifest in replaced)
+    assert attempt.suffix == f"~{attempt.commit[:12]}"
+    assert (attempt.tile, attempt.etag) == stored.existing_tile(FIVE)
+    assert attempt.tile.garbage == ()
+
+
+def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(index: TopicIndex):
+    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 9, 9), 1: Span(7, 7)}, commits=("a", "b")))
+    attempt = begin_replacement(index, hour(0), None, "put")
+
+    assert attempt is not None
+    assert (attempt.batch, attempt.reason) == (Batch({0: (0, 9), 1: (7, 7)}, {}), "put")
+    assert (attempt.replaces, attempt.suffix) == (("a", "b"), f"~{attempt.commit[:12]}")
+    assert (attempt.tile, attempt.etag) == index.existing_tile(hour(0))
+
+
+def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(stored: TopicIndex):
+    assert begin_replacement(stored, FIVE, [GONE], "replay") is None
+
+
+@pytest.fixture
+def replaced(index: TopicIndex) -> Commits:
+    """A commit whose manifest is gone, and two of three records each in topic-partition 0, one with two in 1."""
+    index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, 3)}))
+    index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, 3), 1: Read(0, 2, 2)}))
+    return Commits(index, FIVE, ("gone", "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("reads", "fewer"),
+    [
+        ({0: Read(0, 9, 5), 1: Read(0, 2, 2)}, "topic-partition 0: 5 of 6"),
+        ({0: Read(0, 9, 6)}, "topic-partition 1: 0 of 2"),
+        ({1: Read(0, 2, 1)}, "topic-partition 0: 0 of 6, topic-partition 1: 1 of 2"),
+    ],
+)
+def test_fewer_records_than_were_landed_are_refused_with_their_counts(
+    reads: dict[int, Read], fewer: str, replaced: Commits
+):
+    with pytest.raises(DataLossError, match=rf"than were landed \({fewer}\), as after compaction"):
+        check_no_fewer_records("orders", FIVE, replaced, reads)
+
+
+def test_as_many_or_more_are_not(replaced: Commits):
+    check_no_fewer_records("orders", FIVE, replaced, {0: Read(0, 9, 7), 1: Read(0, 2, 2), 2: Read(0, 1, 1)})
+
+
+# Merging the commits of an hour that has landed
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Hour 0 is landed in three commits of four records; it is minute 65."""
+    world.do("A", materialise(0), limit=1, chunk=1)
+    world.minute = 65
+    world.do("A", materialise(0), chunk=1)
+    assert world.view().tiles[hour(0)].complete
+    assert len(world.view().tiles[hour(0)].commits) == 4
+    return world
+
+
+def test_commits_that_do_not_follow_each_other_are_left_alone(landed: World):
+    first, _, third, _ = landed.view().listed(landed.view().tiles[hour(0)])
+
+    assert begin_replacement(landed.index, hour(0), [first, third], MERGE) is None
+
+
+def test_records_that_had_expired_before_they_were_landed_stay_noted(world: World):
+    world.do("A", materialise(0, rounds=0))
+    world.kafka.retain(0, 1)
+    world.minute = 65
+    world.do("A", materialise(0, rounds=9), limit=1)
+    before = world.view().tiles[hour(0)]
+    world.do("merge", merging(0))
+
+    tile = world.view().tiles[hour(0)]
+    assert len(before.commits) > len(tile.commits) == 1
+    assert tile.expired == before.expired == ((0, 0, 1),)
+    assert world.view().manifests[tile.commits[0]].expired == ((0, 0, 1),)
+
+
+@pytest.mark.parametrize("fault", ["crash before", "crash after", "timeout, done", "timeout, not done", "answer lost"])
+def test_whatever_happens_to_any_request_the_hour_is_as_it_was_or_replaced_as_a_whole(fault: str):
+    """Invariants are checked after each request, readers see all records, and whoever comes next finishes."""
+    number = 0
+    while True:
+        with World(partitions=2) as world:
+            world.kafka.produce(0, 1, 2, 3, 61)
+            world.kafka.produce(1, 1, 62)
+            world.do("A", materialise(0), limit=1, chunk=1)
+            world.minute = 65
+            world.do("A", materialise(0), chunk=1)
+            before = world.view().tiles[hour(0)]
+            merge = world.start("merge", merging(0))
+            for _ in range(number):
+                if merge.alive:
+                    world.step(merge)
+            if not merge.alive:
+                break
+            world.step(merge, fault)
+            world.do("reader", reading(0))
+            world.run(merge)
+            world.do("B", recovering(0))
+            world.do("B", merging(0))
+            tile = world.view().tiles[hour(0)]
+            assert tile.complete
+            assert len(before.commits) > len(tile.commits) == 1
+        number += 1
+    assert number > 20
+
+
+# Rewriting an hour that has landed
+
+
+@pytest.fixture
+def whole(world: World) -> World:
+    """Hour 0 is landed, in two files; it is minute 65."""
+    world.minute = 65
+    world.do("A", materialise(0), chunk=2)
+    assert list(world.view().data) == ["data/orders/0+0", "data/orders/0+2"]
+    return world
+
+
+def refused(world: World, number: int) -> str:
+    head, _ = world.index.head()
+    with pytest.raises((DataLossError, IncompleteError)) as caught:
+        begin_rewrite(world.index, world.kafka, head, hour(number))
+    return str(caught.value)
+
+
+def test_a_rewrite_waits_for_a_topic_that_the_index_knows_and_says_why_it_replaces(whole: World):
+    whole.kafka.waited_for = False
+    head, _ = whole.index.head()
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(0))
+
+    assert whole.kafka.waited_for
+    assert (attempt.reason, attempt.replaces) == (REWRITE, whole.view().tiles[hour(0)].commits)
+
+
+def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
+    world.do("A", materialise(0))
+
+    assert refused(world, 0) == "orders 2026-11-20T00 is not landed as a whole: materialise it before rewriting it"
+
+
+def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(whole: World):
+    whole.kafka.retain(0, 1)
+
+    assert "Kafka has expired some of these records; a rewrite would lose them" in refused(whole, 0)
+
+
+def test_an_hour_that_compaction_took_records_from_is_not_rewritten(whole: World):
+    whole.kafka.compact(0, 1, 3)
+    before = whole.view()
+    head, _ = whole.index.head()
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(0))
+    actor = whole.start("rewrite", lambda me: setattr(me, "staged", stage(me, attempt, whole.kafka.topic_id)))
+    whole.run(actor)
+
+    with pytest.raises(
+        DataLossError,
+        match=r"orders 2026-11-20T00: Kafka has fewer records now than were landed \(topic-partition 0: 2 of 4\), .*"
+        "the landed files stay",
+    ):
+        protocol.commit(whole.index, attempt, actor.staged)
+    assert whole.view() == before
+    assert whole.bucket.uploads == {}
+
+
+def test_an_hour_of_a_topic_created_again_is_not_rewritten(whole: World):
+    whole.kafka.create_topic(1)
+
+    assert "the topic was deleted since; the files are all there is" in refused(whole, 0)
+
+
+def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(whole: World):
+    whole.kafka.create_topic(1)
+    whole.kafka.produce(0, 70, 71, 72, 73, 74)
+    whole.do("accept", accepting())
+
+    assert "its topic was deleted since, or a connector landed it; the files are all there is" in refused(whole, 0)
+
+
+def test_the_first_hour_of_a_topic_created_again_is_rewritten(whole: World):
+    whole.kafka.create_topic(1)
+    whole.kafka.produce(0, 66, 67)
+    whole.do("operator", accepting())
+    whole.minute = 125
+    whole.do("A", materialise(1))
+    head, _ = whole.index.head()
+    assert head.since == hour(1)
+
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(1))
+    assert attempt.batch.reads == {0: (0, 2)}

@@ -1,0 +1,93 @@
+"""Sealed: whether hours meet, and whether everything that was read of one is accounted for."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.index.plan import sealed
+from s3lake.index.plan.sealed import quantile_s
+from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+
+FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
+
+
+def test_what_lies_between_two_tiles_is_counted_per_topic_partition_from_0_where_one_does_not_name_it():
+    earlier = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 3, 3), 3: Span(0, 2)})
+    following = Tile(SIX, {0: Span(7, 7), 2: Span(4, 4), 3: Span(2, 2)})
+
+    assert sealed.count_gaps(earlier, following) == {0: 2, 1: -3, 2: 4, 3: 2}
+    assert list(sealed.count_gaps(Tile(FIVE, {9: Span(0, 0, 0)}), Tile(SIX, {3: Span(0, 0)}))) == [3, 9]
+
+
+@pytest.mark.parametrize(
+    ("hour", "start", "meets"), [(SIX, 5, True), (SIX, 6, False), (SIX, 4, False), (SEVEN, 6, True), (SEVEN, 4, False)]
+)
+def test_hours_meet_without_overlap_and_without_a_gap_where_they_are_adjacent(hour: str, start: int, meets: bool):
+    assert sealed.meet(Tile(FIVE, {0: Span(0, 5, 5)}), Tile(hour, {0: Span(start, start)})) is meets
+
+
+LANDED = Tile(FIVE, {0: Span(10, 20, 20), 1: Span(5, 8, 8)}, expired=((0, 10, 12),))
+ACCOUNTED = {"offsets": 13, "records": 7, "read": 9, "landed": 6, "skipped": 1, "dead": 1, "erased": 1, "expired": 2}
+
+
+def sums(**changes: int) -> Sums:
+    return Sums(**{**ACCOUNTED, **changes})
+
+
+def test_offsets_that_hold_no_record_are_those_neither_read_nor_expired():
+    assert sealed.without_record(LANDED, sums()) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"filtered": 1, "landed": 5, "records": 6}, {"read": 11, "skipped": 3}, {"expired": 0, "offsets": 11}],
+    ids=[
+        "every record read is somewhere",
+        "one was filtered out",
+        "all offsets hold records",
+        "offsets were given up when it was created again",
+    ],
+)
+def test_an_hour_is_explained_if(changes: dict[str, int]):
+    assert sealed.is_explained(LANDED, sums(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"read": 8},
+        {"read": 10},
+        {"landed": 5, "records": 6},
+        {"skipped": 0},
+        {"erased": 2},
+        {"dead": 2, "records": 8},
+        {"records": 6},
+        {"offsets": 12},
+        {"offsets": 14},
+        {"expired": 0},
+        {"read": 12, "skipped": 4},
+    ],
+)
+def test_an_hour_is_not_explained_where_a_sum_is_off(changes: dict[str, Any]):
+    assert not sealed.is_explained(LANDED, sums(**changes))
+
+
+def test_other_commits_are_other_content():
+    assert sealed.content(["a", "b"]) == "3554d2b8a1e34099053865de8576d146"
+    assert sealed.content(["b", "a"]) != sealed.content(["a", "b"])
+
+
+# ----------------------------------------------------------------------------------------- how long records had waited
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(0.5, 5.0), (0.95, 9.5), (1.0, 10.0)])
+def test_records_of_one_commit_arrived_evenly(share: float, seconds: float) -> None:
+    assert quantile_s([Wait(1000, 0, 10_000)], share) == seconds
+    assert quantile_s([Wait(1000, 20_000, 30_000)], share) == 20 + seconds
+
+
+def test_of_several_commits_each_counts_with_its_records() -> None:
+    waits = [Wait(90, 1_000, 1_000), Wait(10, 60_000, 60_000)]
+    assert [quantile_s(waits, share) for share in (0.5, 0.89, 0.95, 1.0)] == [1.0, 1.0, 60.0, 60.0]
+    assert quantile_s([Wait(1, 0, 0), Wait(1, 1_000, 1_000)], 0.75) == quantile_s([Wait(1, 1_000, 2_000)], 0) == 1.0
+    assert quantile_s([], 0.5) is quantile_s([Wait(0, 5, 5)], 0.5) is None

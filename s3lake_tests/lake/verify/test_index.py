@@ -1,0 +1,221 @@
+"""The index: what it says about offsets and numbers must hold, by itself and against Kafka."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from s3lake import hours
+from s3lake.index.commit.documents import Read
+from s3lake.index.plan.tile import Span
+from s3lake.index.store import COMMIT
+from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
+
+VALUES = [b'{"n":%d}' % n for n in range(8)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", VALUES[:3], 0)])
+    world.commit("c2", [world.lines("c2", VALUES[5:], 5)])
+    report = world.verify()
+    assert texts(report, "interval") == ["no commit covers offsets 3 to 4"]
+    assert texts(report, "missing") == ["topic verified, partition 0, offsets 3 to 4: in no commit"]
+    assert report.missing == 2
+
+
+@pytest.mark.parametrize(
+    ("offsets", "type", "said"),
+    [
+        ((0, 10, 10), "interval", "no commit covers offsets 8 to 9"),
+        ((-2, 8, 8), "interval", "no commit covers offsets -2 to -1"),
+        ((0, 6, 8), "interval", "commits cover offsets up to 7, the tile is committed up to 6"),
+        ((0, -1, 8), "index", "offsets are out of order"),
+        ((0, 9, 8), "index", "offsets are out of order"),
+    ],
+)
+def test_a_tile_that_contradicts_its_commits_is_found(
+    world: World, offsets: tuple[int, int, int], type: str, said: str
+) -> None:
+    world.landed(VALUES)
+    world.log.add([b"9", b"10"])
+    world.span(*offsets)
+    assert said in " ".join(texts(world.verify(), type))
+
+
+@pytest.mark.parametrize(
+    ("changes", "type", "said"),
+    [
+        ({"topic": "other"}, "index", "the manifest of commit c1 is for other"),
+        ({"files": {"first_offset": -1}}, "interval", ""),
+        ({"files": {"last_offset": 8}}, "interval", ""),
+        ({"files": {"partition": 1}}, "interval", ""),
+        ({"files": {"first_offset": 9}}, "interval", ""),
+    ],
+)
+def test_a_manifest_of_another_tile_or_with_a_file_outside_of_its_offsets_is_found(
+    world: World, changes: dict[str, Any], type: str, said: str
+) -> None:
+    file = world.landed(VALUES)
+    if "files" in changes:
+        changes = {"files": (msgspec.structs.replace(file, **changes["files"]),)}
+    world.change("c1", **changes)
+    assert said in texts(world.verify(), type)[0]
+
+
+def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(world: World) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(file, file))
+    report = world.verify()
+    assert (texts(report, "index"), report.duplicated) == ([f"commit c1 has {file.key} twice"], 8)
+    del world.manifests["c1"]
+    world.store.delete(world.index.manifest_key(HOUR, "c1"))
+    report = world.verify()
+    assert (texts(report, "index"), report.missing) == (["the manifest of commit c1 is missing"], 8)
+
+
+def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", VALUES[:5], 0)])
+    world.commit("c2", [world.lines("c2", VALUES[3:], 3)])
+    report = world.verify()
+    assert "offsets 3 to 4 are covered by more than one commit" in texts(report, "interval")[0]
+    assert (report.missing, report.duplicated) == (0, 2)
+
+
+def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
+    world.landed(VALUES)
+    world.landed(VALUES, partition=1)
+    world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 8, 8)}, commits=("c1",))
+    world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
+    assert {"index", "interval"} <= difference_types(world.verify())
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (Read(0, 8, 7, 8), "read 7"),
+        (Read(0, 8, 9, 8, 1), "skipped 1"),
+        (Read(0, 8, 8, 7, 1), "landed 7"),
+        (Read(0, 8, 8, 8, 0, 1), "dead 1"),
+        (Read(0, 8, 8, 8, 0, 0, 2), "late 2"),
+    ],
+)
+def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
+    world.landed(VALUES)
+    world.change("c1", partitions={0: read})
+    report = world.verify()
+    assert difference_types(report) == {"count"}
+    assert any(what in text for text in texts(report, "count"))
+
+
+def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
+    world.landed(VALUES)
+    world.log.records[0][2] = (IN_TIME - 1, VALUES[2])
+    world.log.records[0][3] = (0, VALUES[3])
+    world.change("c1", partitions={0: Read(0, 8, 8, 8, 0, 0, 2)})
+    assert world.verify().clean
+
+
+@pytest.mark.parametrize(("records", "impossible"), [(7, False), (0, True), (9, True)])
+def test_a_file_with_other_records_than_the_manifest_says_is_found(
+    world: World, records: int, impossible: bool
+) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(msgspec.structs.replace(file, records=records),))
+    report = world.verify()
+    assert difference_types(report) == {"count"}
+    assert f"{file.key} has 8 records, the manifest says {records}" in texts(report, "count")
+    assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
+
+
+def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.log.add([b"lost"])
+    world.landed(VALUES[4:], commit="c2", hour=NEXT)
+    report = world.verify()
+    assert texts(report, "interval") == [f"offsets 4 to 4 are neither here nor in the tile of {HOUR}"]
+    assert report.differences[0].hour == NEXT
+
+
+def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.log.add([b"not asked for"])
+    world.landed(VALUES[4:], commit="c2", hour=hours.shift(NEXT, 1))
+    assert world.verify().differences == ()
+    world.span(0, 4, 6)
+    assert "offsets 5 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
+
+
+def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_created_are_found(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.landed(VALUES[4:], commit="c2", hour=NEXT)
+    assert world.verify().clean
+    world.span(0, 4, None)
+    assert texts(world.verify(), "index") == [f"the tile of {HOUR} is open, and this one follows it"]
+    world.span(0, 4, 4)
+    world.write_index()
+    world.store.delete(world.index.tile_key(NEXT))
+    del world.tiles[NEXT]
+    found = world.index.head()
+    assert found
+    head = msgspec.structs.replace(found[0], hours=((HOUR, NEXT),))
+    world.write_index = lambda: None  # type: ignore[method-assign]
+    world.store.put(world.index.head_key, msgspec.json.encode(head))
+    assert texts(world.verify(), "index") == ["the tile is missing from the index"]
+    new = msgspec.structs.replace(world.tiles[HOUR], hour=NEXT)
+    world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
+    assert world.verify().clean
+
+
+# Objects that no commit lists
+
+
+def put_next_to(world: World, name: str, commit: str | None) -> str:
+    """Put an object next to the files of a landed hour, as a copy of another commit's would be."""
+    staged(world, [(None, b"1", []), (None, b"2", [])])
+    (file,) = world.manifests["c1"].files
+    key = f"{file.key.rpartition('/')[0]}/{name}"
+    world.store.put(key, b"1\n", metadata={} if commit is None else {COMMIT: commit})
+    return key
+
+
+@pytest.mark.parametrize("commit", [None, "c1"])
+@pytest.mark.parametrize("name", ["copy.json", "a=1/copy.json"])
+def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(name: str, commit: str | None) -> None:
+    world = World()
+    key = put_next_to(world, name, commit)
+    report = world.verify()
+    assert texts(report, "unlisted") == [f"{key} is in a directory of the hour, and no commit lists it"]
+    assert (difference_types(report), report.clean) == ({"unlisted"}, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "commit"), [("_SUCCESS", None), ("_objects.json", None), (".part", None), ("", None), ("other.json", "c9")]
+)
+def test_markers_and_objects_of_other_commits_are_not_reported(name: str, commit: str | None) -> None:
+    world = World()
+    put_next_to(world, name, commit)
+    assert world.verify().clean
+
+
+def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped() -> None:
+    world = World()
+    put_next_to(world, "connector.json", None)
+    world.since = HOUR
+    assert world.verify().clean
+
+
+@pytest.mark.parametrize(
+    "template", ["{topic}/{partition}-{offset}", "{hour:yyyy/MM/dd/HH}/{topic}/{partition}-{offset}"]
+)
+def test_sidecars_and_dead_letters_are_listed_objects(template: str) -> None:
+    world = World(layout={"template": template}, sidecars={"keys": "json"}, errors={"tolerance": "all"})
+    staged(world, [(b"k", b"1", []), (b"k", b"{", [])])
+    assert world.verify().clean

@@ -1,0 +1,93 @@
+"""Null, missing and default in landed files: verify tells the three apart, by the rule that the files have."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.records.convert import column
+from s3lake.records.convert.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.gate import Refusals
+from s3lake_tests.lake.verify.test_framed import world
+from s3lake_tests.lake.verify.test_writer_agrees import agree, staged
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
+
+INNER = {"type": "struct", "fields": [{"field": "a", "type": "string", "optional": True, "default": "x"}]}
+CONNECT = {
+    "type": "struct",
+    "fields": [
+        {"field": "id", "type": "int32"},
+        {"field": "n", "type": "int32", "optional": True, "default": 7},
+        {"field": "must", "type": "int32", "default": 9},
+        {"field": "in", "optional": True, **INNER},
+        {"field": "list", "type": "array", "items": INNER, "optional": True},
+        {
+            "field": "map",
+            "type": "map",
+            "keys": {"type": "int32"},
+            "values": {"type": "int32", "default": 1},
+            "optional": True,
+        },
+    ],
+}
+NULLABLE = {"type": ["integer", "null"], "default": 7}
+JSON_SCHEMA = {
+    "required": ["id", "must"],
+    "properties": {
+        "id": {"type": "integer"},
+        "n": NULLABLE,
+        "must": {"type": "integer", "default": 9},
+        "in": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/in"}]},
+        "list": {"type": "array", "items": {"$ref": "#/$defs/in"}},
+        "more": {"allOf": [{"$ref": "#/$defs/in"}, {"properties": {"b": NULLABLE}}]},
+    },
+    "$defs": {"in": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}},
+}
+VALUES: list[dict[str, Any]] = [
+    {"id": 1, "n": None, "must": None, "in": None},
+    {"id": 2, "n": 0, "must": 0, "in": {"a": None}, "list": [{}, {"a": None}, {"a": "y"}]},
+    {"id": 3, "must": 1, "in": {}, "list": []},
+]
+SIDES = [(), ("value",), ("key", "value")]
+
+
+def raws(converter: str, registry: SchemaRegistry) -> list[bytes]:
+    if converter == "json_schema":
+        number = registry.add(JSON_SCHEMA, "JSON")
+        return [framed(number, json.dumps({**value, "more": {"b": None}}).encode()) for value in VALUES]
+    return [
+        json.dumps({"schema": CONNECT, "payload": {**value, "map": [[1, None], [2, 0]]}}).encode() for value in VALUES
+    ]
+
+
+@pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+@pytest.mark.parametrize("sides", SIDES, ids=str)
+def test_writer_and_verifier_agree_on_nulls_and_defaults(
+    registry: SchemaRegistry, converter: str, format: str, sides: tuple[str, ...]
+) -> None:
+    some = world(
+        registry, {"format": {"type": format}}, {"key": converter, "value": converter, "null_to_default": sides}
+    )
+    values = raws(converter, registry)
+    agree(some, [(value, value, []) for value in values], 1)
+
+
+@pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+@pytest.mark.parametrize("sides", [(), ("value",)], ids=str)
+def test_a_default_where_a_null_is_right_and_the_reverse_are_found(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, converter: str, format: str, sides: tuple[str, ...]
+) -> None:
+    read = CONVERTERS[converter].read
+
+    def read_otherwise(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[column.Column, Refusals]:
+        return read(raw, dataclasses.replace(wanted, null_to_default=not wanted.null_to_default))
+
+    monkeypatch.setitem(CONVERTERS, converter, dataclasses.replace(CONVERTERS[converter], read=read_otherwise))
+    some = world(registry, {"format": {"type": format}}, {"value": converter, "null_to_default": sides})
+    staged(some, [(None, value, []) for value in raws(converter, registry)])
+    report = some.verify()
+    assert report.missing == report.duplicated > 0

@@ -1,5 +1,0 @@
-"""Indexes with a table that follows them, in a real S3 API."""
-
-from s3lake_tests.table.iceberg.conftest import make, shelf
-
-__all__ = ["make", "shelf"]

@@ -1,0 +1,80 @@
+"""The archive of Spark's classes: written once, at a process's end, and used from then on."""
+
+import atexit
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from s3lake.land.spark import class_archive, jars
+
+SESSION = """
+from s3lake.land import spark
+from s3lake.config import model
+session = spark.session(model.Spark(master="local[1]", driver_memory="512m"))
+print(session.range(3).count(), session.conf.get("spark.driver.extraJavaOptions"))
+"""
+
+
+def session(cache: Path) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "S3LAKE_CACHE": str(cache)}
+    return subprocess.run([sys.executable, "-c", SESSION], env=environment, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
+def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
+    java = jars.find_java()
+    archive = class_archive.find_archive(java)
+    archive.parent.mkdir()
+    archive.touch()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.io.tmpdir={tmp_path}")
+    assert class_archive.java_options(java).startswith(f"-XX:SharedArchiveFile={archive} ")
+
+
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
+def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) -> None:
+    first = session(tmp_path)
+    (archive,) = (tmp_path / "classes").iterdir()
+    assert archive.suffix == ".jsa"
+    assert f"-XX:ArchiveClassesAtExit={archive.with_suffix('')}." in first.stdout
+    assert "Traceback" not in first.stderr
+    second = session(tmp_path)
+    assert f"-XX:SharedArchiveFile={archive} " in second.stdout
+    assert second.stdout.splitlines()[-1].startswith("3 ")
+    assert list((tmp_path / "classes").iterdir()) == [archive]
+
+
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
+def test_that_does_not_fit_is_no_obstacle_and_no_noise(tmp_path: Path) -> None:
+    java = jars.find_java()
+    (tmp_path / "classes").mkdir()
+    (tmp_path / "classes" / class_archive.find_archive(java).name).write_bytes(b"no archive")
+    found = session(tmp_path)
+    assert found.stdout.startswith("3 ")
+    assert "cds" not in found.stderr
+
+
+class TestWithoutSpark:
+    @pytest.fixture
+    def java(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(atexit, "register", lambda *_: None)
+        program = tmp_path / "java"
+        program.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n")
+        program.chmod(0o700)
+        return program
+
+    def test_another_java_has_another_archive(self, java: Path) -> None:
+        before = class_archive.find_archive(java)
+        java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
+        assert class_archive.find_archive(java) != before
+
+    def test_a_cache_that_cannot_be_written_is_done_without(self, java: Path, tmp_path: Path) -> None:
+        (tmp_path / "cache").write_text("a file where the directory should be")
+        assert class_archive.java_options(java) == ""

@@ -1,0 +1,74 @@
+"""Spark's session: the options of its JVM, and how it gets them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake_tests.land.spark.spark_server import client, opened
+
+pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("starts sessions in processes of their own")]
+
+_PROGRAM = r"""
+import json, os, pathlib
+from s3lake.config.model import Spark
+from s3lake.land.spark import session
+
+conf = json.loads(os.environ["ASKED"])
+made = session(Spark(master="local[1]", driver_memory="512m", conf=conf))
+lines = []
+for one in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    try:
+        lines.append(one.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+    except OSError:
+        pass
+print(json.dumps({
+    "java": [line for line in lines if "SparkSubmit" in line and "s3lake-spark-conf-" in line],
+    "secret": [line for line in lines if next(iter(conf.values()))[:7] in line],
+    "held": {name: made.sparkContext.getConf().get(name) for name in conf},
+    "heap": made._jvm.java.lang.Runtime.getRuntime().maxMemory(),
+    "left": [str(one) for one in pathlib.Path(__import__("tempfile").gettempdir()).glob("s3lake-spark-conf-*")],
+}))
+made.stop()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="other systems show command lines elsewhere")
+def test_no_setting_of_spark_stands_on_a_command_line(tmp_path: Path) -> None:
+    asked = {"spark.hadoop.fs.s3a.secret.key": "PLANTED: it's a # \\ secret=é", "spark.sql.shuffle.partitions": "3"}
+    environment = {**os.environ, "ASKED": json.dumps(asked), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["java"]
+    assert found["secret"] == []
+    assert found["held"] == asked
+    assert found["heap"] < 600 * 2**20
+    assert found["left"] == []
+
+
+def test_a_session_that_spark_has_stopped_by_itself_is_made_again() -> None:
+    program = """
+first = session()
+first._jsc.sc().stop()
+second = session()
+print(second is not first, second.range(3).count())
+"""
+    assert client(program, "local[1]").split() == ["True", "3"]
+
+
+def test_a_session_starts_with_no_word_of_spark_s_own() -> None:
+    out, errors = opened("print(session().range(3).count())", "local[1]").communicate(timeout=2 * PATIENCE_S)
+    assert out == "3\n", errors
+    # The JVM's own, which no option takes away.
+    assert [line for line in errors.splitlines() if "incubator modules" not in line] == []

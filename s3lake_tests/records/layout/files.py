@@ -1,0 +1,97 @@
+"""Files of given records under a layout, as staging would name them: what the tables of vectors are run through."""
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from s3lake.config.model import Sink
+from s3lake.land import binding
+from s3lake.records.layout.elements import RecordColumns
+from s3lake.records.layout.key import KeyLayout, Span
+from s3lake.records.layout.pieces import NoObjectKeyError
+from s3lake_tests.kit.tables import read_yaml
+
+
+def ms(*moment: int) -> int:
+    """A moment of UTC as epoch milliseconds."""
+    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
+
+
+@dataclass(frozen=True)
+class Record:
+    offset: int = 0
+    timestamp: int = 0
+    value: bytes | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    schema: str | None = None
+    partition: int = 0
+
+
+def read_records(text: str) -> list[Record]:
+    """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
+    found = []
+    for part in text.split(";"):
+        fields = {"offset": 0, **read_yaml(part)}
+        fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
+        fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
+        offsets = fields.pop("offset")
+        found += [Record(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
+    return found
+
+
+def sink(**changes: Any) -> Sink:
+    """A sink of layouts, of Lenses' elements where it has no template; names that no vector speaks of are filled in."""
+    fixed = {"name": "events", "bucket": "lake", "start": "2026-11-20T00", "topics": ("t",)}
+    layout = {"template": None, **changes.pop("layout", {})}
+    return Sink(**{**fixed, **changes, "layout": layout})
+
+
+def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyLayout:
+    """The rule of a sink for its first topic."""
+    made = sink(**changes)
+    return binding.key_rule(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
+
+
+def fields(*records: Record) -> RecordColumns:
+    return RecordColumns(
+        values=[one.value for one in records],
+        keys=[one.key for one in records],
+        headers=[[{"key": name, "value": value} for name, value in one.headers] for one in records],
+        timestamps=[one.timestamp for one in records],
+        schemas=[one.schema for one in records],
+    )
+
+
+def group(keys: KeyLayout, record: Record) -> str | NoObjectKeyError:
+    fixed = keys.fixed_group(record.partition)
+    if fixed is not None:
+        return fixed
+    (found,) = keys.groups(record.partition, fields(record), 1)
+    return found
+
+
+def files(keys: KeyLayout, *records: Record, count: int = 1_000_000) -> list[str]:
+    """The keys of the files of `records`, each closed at `count` records of its group."""
+    open_files: dict[tuple[int, str], list[Record]] = {}
+    closed = []
+    for record in records:
+        found = group(keys, record)
+        assert isinstance(found, str), found
+        where = (record.partition, found)
+        open_files.setdefault(where, []).append(record)
+        if len(open_files[where]) == count:
+            closed.append((where, open_files.pop(where)))
+    closed += open_files.items()
+    return sorted({keys.key(found, span(held)) for (_, found), held in closed})
+
+
+def span(records: list[Record]) -> Span:
+    stamps = [one.timestamp for one in records]
+    return Span(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
+
+
+def refusal(keys: KeyLayout, record: Record) -> str:
+    found = group(keys, record)
+    assert isinstance(found, NoObjectKeyError), found
+    return str(found)

@@ -1,0 +1,117 @@
+"""Schemas by their ids: what is asked, how often, and what each way to fail is called."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from s3lake.config.model import Registry
+from s3lake.errors import ConfigurationError
+from s3lake.records.schema import registry as module
+from s3lake.records.schema.registry import Client, Connection, RegisteredSchema, UnknownSchema, get_client
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
+    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    with serving() as found:
+        yield found
+
+
+def test_a_schema_is_asked_for_once(registry: SchemaRegistry) -> None:
+    number = registry.add("string")
+    schemas = Client(registry.connection)
+    assert len({id(schemas.schema(number)) for _ in range(3)}) == 1
+    assert [path for path, _ in registry.asked] == [f"/schemas/ids/{number}"]
+
+
+def test_a_process_has_one_client_for_a_registry(registry: SchemaRegistry) -> None:
+    assert get_client(registry.connection) is get_client(Connection((registry.url,)))
+
+
+def test_the_kind_of_a_schema_is_avro_unless_it_is_said(registry: SchemaRegistry) -> None:
+    schemas = Client(registry.connection)
+    assert schemas.schema(registry.add('"string"')) == RegisteredSchema("AVRO", '"string"')
+    assert schemas.schema(registry.add("{}", kind="JSON")) == RegisteredSchema("JSON", "{}")
+
+
+def test_references_come_with_the_schema_those_that_others_need_first(registry: SchemaRegistry) -> None:
+    registry.add('"low"', subject="low subject/1")
+    registry.add('"middle"', subject="middle", refers=[("com.Low", "low subject/1")])
+    number = registry.add('"top"', refers=[("com.Middle", "middle"), ("com.Low", "low subject/1")])
+    found = Client(registry.connection).schema(number)
+    assert list(found.references.items()) == [("com.Low", '"low"'), ("com.Middle", '"middle"')]
+
+
+def test_an_id_that_is_not_registered_is_unknown(registry: SchemaRegistry) -> None:
+    with pytest.raises(UnknownSchema, match=r"schema id 7: the registry says 'Schema 7 not found'"):
+        Client(registry.connection).schema(7)
+
+
+def test_an_unknown_id_is_asked_for_again_only_after_a_while(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas, number = Client(registry.connection), registry.add('"string"') + 1
+    for _ in range(3):
+        with pytest.raises(UnknownSchema):
+            schemas.schema(number)
+    assert len(registry.asked) == 1
+    monkeypatch.setattr("time.monotonic", lambda: 1e9)
+    assert registry.add('"string"') == number
+    assert schemas.schema(number).text == '"string"'
+
+
+def test_a_reference_that_is_gone_makes_the_schema_unknown(registry: SchemaRegistry) -> None:
+    number = registry.add('"top"', refers=[("com.Low", "gone")])
+    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry says \"Subject 'gone' not found"):
+        Client(registry.connection).schema(number)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_answer_that_may_be_another_one_later_is_asked_for_again(registry: SchemaRegistry, status: int) -> None:
+    number = registry.add('"string"')
+    registry.answers = [(status, b"")] * 2
+    assert Client(registry.connection).schema(number).text == '"string"'
+
+
+def test_of_several_addresses_the_first_that_answers_is_taken(registry: SchemaRegistry) -> None:
+    with serving() as other:
+        down = other.url
+    number = registry.add('"string"')
+    assert Client(Connection((down, registry.url))).schema(number).text == '"string"'
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_registry_that_refuses_is_an_error_of_the_configuration(registry: SchemaRegistry, status: int) -> None:
+    registry.answers = [(status, b"secret")]
+    with pytest.raises(ConfigurationError, match=f"refuses: HTTP {status}; check user and password") as caught:
+        Client(registry.connection).schema(1)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [(404, b"<html>"), (404, b""), (302, b""), (200, b"<html>"), (200, b"{}")])
+def test_an_address_without_a_registry_is_an_error_of_the_configuration(
+    registry: SchemaRegistry, answer: tuple[int, bytes]
+) -> None:
+    registry.answers = [answer]
+    with pytest.raises(ConfigurationError, match="that is not a Schema Registry: write the address that"):
+        Client(registry.connection).schema(1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent"),
+    [({}, None), ({"user": "u", "password": "p"}, "Basic dTpw"), ({"token": "t"}, "Bearer t")],
+)
+def test_what_it_is_asked_with(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], sent: str | None
+) -> None:
+    monkeypatch.setenv("NETRC", "/dev/null")
+    settings = {"url": registry.url, **settings}
+    Client(Registry(**settings).connection).schema(registry.add('"string"'))
+    assert registry.asked[0][1] == sent
+
+
+def test_a_file_of_certificates_that_is_not_there_is_an_error_of_the_configuration() -> None:
+    missing = Connection(("https://127.0.0.1:1",), ca_file="/nowhere/ca.pem")
+    with pytest.raises(ConfigurationError, match=r"converter\.registry\.ca_file /nowhere/ca\.pem: no such file"):
+        Client(missing).schema(1)

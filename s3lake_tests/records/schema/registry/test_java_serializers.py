@@ -1,0 +1,86 @@
+"""What Apicurio's own serializers in Java write, with a real registry, is read as what was given to them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from s3lake.records.convert.values import Conversion, Converted
+from s3lake.records.schema.registry import Connection
+from s3lake_tests.kit import oracles
+from s3lake_tests.records.convert.records import batch
+from s3lake_tests.records.schema.registry.apicurio import Apicurio
+
+pytestmark = [pytest.mark.slow("an oracle: Java's own serializers"), pytest.mark.usefixtures("jvm")]
+
+VERSION = "2.6.13.Final"
+"""The newest line of which all that they need is on Maven Central; it speaks to registries of line 3 too."""
+FORMATS = ("avro", "jsonschema", "protobuf")
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Any]:
+    serdes = [oracles.artifact("io.apicurio", f"apicurio-registry-serdes-{name}-serde", VERSION) for name in FORMATS]
+    kafka = oracles.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
+    with oracles.run_jvm(oracles.kept(f"apicurio-serdes-{VERSION}", *serdes, kafka).glob("*.jar")) as classes:
+        yield classes
+
+
+def settings(apicurio: Apicurio) -> dict[str, Any]:
+    """As their documentation says for readers that are Confluent's: ids of four bytes, before the value."""
+    return {
+        "apicurio.registry.url": apicurio.url.replace("ccompat/v7", "registry/v2"),
+        "apicurio.registry.auto-register": True,
+        "apicurio.registry.as-confluent": True,
+        "apicurio.registry.id-handler": "io.apicurio.registry.serde.Legacy4ByteIdHandler",
+        "apicurio.registry.use-id": "contentId",
+    }
+
+
+def read(apicurio: Apicurio, converter: str, message: bytes) -> Converted:
+    connection = Connection((apicurio.url,))
+    return Conversion("string", converter, "parquet", "skip", registry=connection)(batch(message), {})
+
+
+def rows(converted: Converted) -> list[Any]:
+    assert converted.refused == {}
+    return [row for part in converted.parts for row in part.streams["data"].to_pylist()]
+
+
+def test_of_avro(apicurio: Apicurio, java: Any) -> None:
+    fields = [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}]
+    schema = {"type": "record", "name": "Order", "namespace": "com.acme", "fields": fields}
+    parsed = getattr(java.org.apache.avro, "Schema$Parser")().parse(json.dumps(schema))
+    order = getattr(java.org.apache.avro.generic, "GenericData$Record")(parsed)
+    order.put("id", java.java.lang.Long.valueOf("1099511627776"))
+    order.put("note", "é")
+    serializer = java.io.apicurio.registry.serde.avro.AvroKafkaSerializer()
+    serializer.configure(settings(apicurio), False)
+    message = bytes(serializer.serialize("java-avro", order))
+    assert rows(read(apicurio, "avro", message)) == [{"id": 2**40, "note": "é"}]
+
+
+def test_of_json_schema(apicurio: Apicurio, java: Any) -> None:
+    properties = {"id": {"type": "integer"}, "note": {"type": "string"}}
+    apicurio.register(
+        "java-json", json.dumps({"title": "Order", "type": "object", "properties": properties}), kind="JSON"
+    )
+    latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-json"}
+    serializer = java.io.apicurio.registry.serde.jsonschema.JsonSchemaKafkaSerializer()
+    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    order = java.java.util.HashMap()
+    order.put("id", 7)
+    order.put("note", "é")
+    message = bytes(serializer.serialize("orders", order))
+    assert rows(read(apicurio, "json_schema", message)) == [{"id": 7, "note": "é"}]
+
+
+def test_their_protobuf_is_framed_in_a_way_of_its_own_and_refused_as_that(apicurio: Apicurio, java: Any) -> None:
+    serializer = java.io.apicurio.registry.serde.protobuf.ProtobufKafkaSerializer()
+    serializer.configure(settings(apicurio), False)
+    message = bytes(
+        serializer.serialize("java-proto", java.com.google.protobuf.Duration.newBuilder().setSeconds(5).build())
+    )
+    converted = read(apicurio, "protobuf", message)
+    assert converted.refused == {0: "-59 is not an index of a message: it was written by another serializer"}

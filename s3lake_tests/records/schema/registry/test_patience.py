@@ -1,0 +1,66 @@
+"""For how long a question to a registry is asked again that gets no answer."""
+
+import itertools
+import math
+
+import pytest
+
+from s3lake.errors import TransientError
+from s3lake.records.schema import registry
+from s3lake.records.schema.registry import Client, Connection
+
+
+class Clock:
+    """Time that passes only while a test waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(registry, "time", made)
+    return made
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: float | None) -> str:
+    """The schema that a registry gives which does not answer so many questions."""
+    count = itertools.count()
+
+    def answer(*_: object, **__: object) -> registry._Registered:
+        if next(count) < answers_after:
+            raise registry._Unavailable("HTTP 503")
+        return registry._Registered("{}")
+
+    client = Client(Connection(("http://registry",), **connection))  # type: ignore[arg-type]
+    monkeypatch.setattr(client, "_request", answer)
+    return client.schema(1).text
+
+
+def test_three_times_by_itself(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, 2) == "{}"
+    with pytest.raises(TransientError, match="in 3 attempts"):
+        asked(monkeypatch, math.inf)
+    assert clock.pauses == [0.3, 0.6, 0.3, 0.6]
+
+
+def test_as_long_as_the_sink_says_and_no_pause_longer(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TransientError):
+        asked(monkeypatch, math.inf, patience_s=60, longest_pause_s=5)
+    assert 55 < clock.now <= 60
+    assert clock.pauses[:5] == [0.3, 0.6, 1.2, 2.4, 4.8]
+    assert max(clock.pauses) == 5
+
+
+def test_without_end_where_it_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, 5_000, patience_s=None) == "{}"
+    assert clock.now > 250_000
