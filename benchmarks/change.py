@@ -33,7 +33,7 @@ from s3lake.land.given import Record, batch
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
-from s3lake.land.task.staging import Rows, Staging
+from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.records.schema.types import Primitive, from_document, to_document
 from s3lake.source.kafka.reader import KafkaReader
 
@@ -106,7 +106,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
     while sum(file.bytes for file in staging.closed) < megabytes * 10**6:
         data = rows(offset, 50_000)
         offsets = pa.array(range(offset, offset + len(data)), pa.int64())
-        staging.add(0, group, Rows(offsets, pa.array([0] * len(data), pa.int64()), {"data": data}))
+        staging.add(0, group, StagingRows(offsets, pa.array([0] * len(data), pa.int64()), {"data": data}))
         offset += len(data)
     files = staging.finish()
     hour.entered(files, {0: Read(0, offset, offset, offset)}, to_document(COLUMNS))

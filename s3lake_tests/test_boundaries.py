@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -96,6 +97,13 @@ HEAVY_FOR_A_LOOK = ["dagster", "pyspark", "pyarrow", "boto3", "confluent_kafka"]
 
 WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 """Stages after `config`, which know it as little as those before it: `binding` gives them plain values."""
+
+NAMED_TWICE = {
+    *("Column", "Converter", "Date", "Envelope", "Expression", "Field", "File", "Format", "Key", "Node", "ReadRequest"),
+    *("Reason", "Record", "Reference", "Refusal", "Schema", "Sidecars", "Span", "Step", "Table", "Text", "Time"),
+    *("_Landing", "_Reader"),
+}
+"""Classes that have yet to get a name of their own. Nothing is added here."""
 
 LONGEST = 400
 LONGER: dict[str, tuple[int, str]] = {}
@@ -302,6 +310,12 @@ def test_structs_are_decoded_by_decoders_that_are_made_at_import() -> None:
     """msgspec 0.22 ends the process, with a signal, where two threads meet a type of struct for the first time."""
     met = re.compile(r"\.decode\(.*\btype=[A-Z_]")
     assert [(name, found[0]) for name, path in _modules().items() for found in met.finditer(path.read_text())] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, number in names.items() if number > 1} == NAMED_TWICE
 
 
 def test_files_are_one_idea_long() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.land import binding
 from s3lake.records.schema import grammar
 from s3lake.records.schema.types import Primitive, Struct, from_document
@@ -79,7 +79,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     (manifest,) = world.manifests.values()
     (file,) = manifest.files
     assert manifest.columns
-    shape = Shape.from_manifest(manifest)
+    shape = ObjectShape.from_manifest(manifest)
     body = world.store.objects[file.key][0]
     found = list(read_batches(shape, body, file.key, columns.read_schema(shape)))
     rows = [row for batch in found for row in batch.to_pylist()]

@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from s3lake.lake.forwarding.hour import Hour
+from s3lake.lake.forwarding.hour import CompleteHour
 
 
 class HourFiles:
@@ -18,7 +18,7 @@ class HourFiles:
         self.directory = Path(directory)
         self.place = f"files in {directory}"
 
-    def read_content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: CompleteHour) -> str | None:
         """Return the content that the hour's file has now."""
         path = self._path(hour)
         if not path.exists():
@@ -26,7 +26,7 @@ class HourFiles:
         with path.open(encoding="utf-8") as file:
             return str(json.loads(file.readline())["content"])
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         """Write the file again. If `hour.batches()` raises, the former file stays."""
         path = self._path(hour)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,5 +37,5 @@ class HourFiles:
                 file.writelines(row.document.decode() + "\n" for row in batch)
         unfinished.replace(path)
 
-    def _path(self, hour: Hour) -> Path:
+    def _path(self, hour: CompleteHour) -> Path:
         return self.directory / hour.bucket / hour.sink / hour.topic / f"{hour.hour}.jsonl"

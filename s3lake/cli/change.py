@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from s3lake.cli.output import Progress, emit, print_text
+from s3lake.cli.output import ProgressLine, emit, print_text
 from s3lake.cli.request import NOT_DONE, Outcome, Request
 from s3lake.config.model.sink import SHORTEST_RETENTION_S
 from s3lake.errors import ConfigurationError
@@ -128,7 +128,7 @@ def restore(
         return
     outcome = restoration.planned
     if request.yes:
-        progress = Progress(f"restore {target.topic}: records", outcome.records, quiet=request.as_json)
+        progress = ProgressLine(f"restore {target.topic}: records", outcome.records, quiet=request.as_json)
         outcome = produce(restoration, config.kafka.bootstrap_servers, config.kafka.properties, progress)
     name = {"sink": target.sink.name, "topic": target.topic}
     row = {**name, **asdict(outcome), "finished": request.yes, "summary": str(outcome)}

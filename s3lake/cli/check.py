@@ -320,10 +320,10 @@ def _ask(sink: Sink) -> None:
 
 def _check_letters(config: Config, sink: Sink) -> None:
     """Ask the brokers whether the first refused record could create its topic."""
-    from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+    from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
     assert config.kafka is not None, "only Kafka has dead letter topics"
-    topic = DeadLetterTopic.from_sink(sink, "", config.kafka.bootstrap_servers, config.kafka.properties)
+    topic = DeadLetterTarget.from_sink(sink, "", config.kafka.bootstrap_servers, config.kafka.properties)
     assert topic is not None, "the sink has one"
     topic.check()
 
@@ -339,9 +339,9 @@ def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[s
 
 def _check_destination(sink: Sink, destination: "Destination", store: Store) -> None:
     """Ask a destination for an hour that it cannot have."""
-    from s3lake.lake.forwarding.hour import Hour
+    from s3lake.lake.forwarding.hour import CompleteHour
 
-    destination.read_content(Hour.without_rows(sink, "s3lake check", sink.start, store))
+    destination.read_content(CompleteHour.without_rows(sink, "s3lake check", sink.start, store))
 
 
 def _list_a_key(store: Store, prefix: str) -> None:

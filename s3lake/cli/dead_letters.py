@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError, printable
 from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
-    from s3lake.lake.objects.dead_letters import DeadLetter
+    from s3lake.lake.objects.dead_letters import StoredDeadLetter
     from s3lake.land.target import TopicSink
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
@@ -115,7 +115,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [*texts, f"{row['count']:,}" if first else "0", first, f"{row['replayed']:,}" if row["replayed"] else ""]
 
 
-def _describe(letter: "DeadLetter", limit: int | None) -> dict[str, Any]:
+def _describe(letter: "StoredDeadLetter", limit: int | None) -> dict[str, Any]:
     return {
         "topic": letter.topic,
         "partition": letter.partition,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import Progress, emit, print_text
+from s3lake.cli.output import ProgressLine, emit, print_text
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.config.draft import Connector
@@ -27,7 +27,7 @@ class _Printer(Logged):
     """Shows how far a topic is, and prints each hour when it is done if `prints_hours` is set."""
 
     as_json: bool
-    progress: Progress
+    progress: ProgressLine
     prints_hours: bool
     offsets: int = 0
     read: int = 0
@@ -51,7 +51,7 @@ class _Printer(Logged):
 def _make_printer(target: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
     """Return an observer that shows how far a landing is."""
     sink, topic = target.sink.name, target.topic
-    progress = Progress(f"{verb} {sink} {topic}: offsets", quiet=as_json)
+    progress = ProgressLine(f"{verb} {sink} {topic}: offsets", quiet=as_json)
     return _Printer(sink, topic, as_json, progress, prints_hours)
 
 

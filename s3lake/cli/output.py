@@ -119,7 +119,7 @@ def fail(error: S3LakeError, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-class Progress:
+class ProgressLine:
     """Shows on standard error how far a command is: a bar on a terminal, else a line every few seconds.
 
     Nothing is shown if `quiet`.

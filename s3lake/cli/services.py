@@ -9,7 +9,7 @@ import typer
 
 from s3lake import hours
 from s3lake.cli.land import describe_hour, format_hour
-from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text, tell
+from s3lake.cli.output import DIFFERENCES, ProgressLine, emit, print_text, tell
 from s3lake.cli.request import Request, open_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
 from s3lake.config import model
@@ -111,7 +111,7 @@ def _serve_services(records: int, keep: Path | None, own: model.Config | None, *
     from s3lake.demo import start
 
     print_text(as_json, "starting Kafka and S3 on this machine")
-    produced = Progress("produce", records, quiet=as_json)
+    produced = ProgressLine("produce", records, quiet=as_json)
     with start.start_demo(records, keep, produced, own, tell=partial(print_text, as_json)) as lake:
         stop = start.stop_on_signal()
         emit(as_json, lake.addresses, lambda _: "Ctrl-C ends")
@@ -131,7 +131,7 @@ def _run_demo(
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     say = partial(print_text, as_json)
     with ExitStack() as stack:
-        produced = Progress("produce", records, quiet=as_json)
+        produced = ProgressLine("produce", records, quiet=as_json)
         lake = stack.enter_context(start.start_demo(records, keep, produced, own, warm=serve, tables=table, tell=say))
         total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"

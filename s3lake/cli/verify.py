@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import DIFFERENCES, Progress, emit
+from s3lake.cli.output import DIFFERENCES, ProgressLine, emit
 from s3lake.cli.request import Request
 from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.lake.verify import Grid, NotLanded, Report
+    from s3lake.lake.verify import Grid, NotLanded, VerifyReport
     from s3lake.land.target import TopicSink
 
 
@@ -52,12 +52,12 @@ def verify(
 
 def verify_targets(
     config: Config, targets: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
-) -> list["Report"]:
+) -> list["VerifyReport"]:
     """Verify each target and show the progress."""
     from s3lake.lake.verify import open_log, verify_against
 
     total = sum(_count_offsets(target, grid) for target, grid in zip(targets, grids, strict=True))
-    done, progress = 0, Progress("verify: offsets compared", total, quiet=quiet)
+    done, progress = 0, ProgressLine("verify: offsets compared", total, quiet=quiet)
 
     def advance(offsets: int) -> None:
         nonlocal done
@@ -92,7 +92,7 @@ def require_due_hours(targets: Sequence["TopicSink"], grids: Iterable["Grid"]) -
         )
 
 
-def print_differences(target: "TopicSink", report: "Report", *, as_json: bool) -> None:
+def print_differences(target: "TopicSink", report: "VerifyReport", *, as_json: bool) -> None:
     """Print the differences, notices and hours not landed of a report."""
     sink = {"sink": target.sink.name}
     for difference in report.differences:
@@ -143,7 +143,7 @@ def _format_checked(row: Mapping[str, Any]) -> str:
     ).format(stored=format_files(row), out=erased, **row) + unchecked
 
 
-def describe_totals(report: "Report") -> dict[str, Any]:
+def describe_totals(report: "VerifyReport") -> dict[str, Any]:
     """Return the totals of a report."""
     names = ("compared", "not_compared", "landed", "dead_letters", "skipped", "erased", "files", "dead_letter_files")
     faults = ("not_landed", "missing", "duplicated", "not_checkable")

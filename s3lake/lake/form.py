@@ -10,7 +10,7 @@ from s3lake.index.commit import documents
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.lake.objects.shape import Shape
+    from s3lake.lake.objects.shape import ObjectShape
 
 
 def form_of(sink: Sink) -> documents.FileForm:
@@ -35,8 +35,8 @@ def form_of(sink: Sink) -> documents.FileForm:
     )
 
 
-def shape_of(sink: Sink) -> Shape:
+def shape_of(sink: Sink) -> ObjectShape:
     """Return the shape of the sink's files, as readers get it from their manifest."""
-    from s3lake.lake.objects.shape import Shape
+    from s3lake.lake.objects.shape import ObjectShape
 
-    return Shape.from_form(form_of(sink))
+    return ObjectShape.from_form(form_of(sink))

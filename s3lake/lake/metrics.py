@@ -74,7 +74,7 @@ METRICS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Progress:
+class TopicProgress:
     """How far a topic is, by the index.
 
     Attributes:
@@ -112,25 +112,25 @@ class Progress:
 class Measured:
     """One look at a sink and topic: a part that did not answer is None, and `errors` says why."""
 
-    progress: Progress | None
+    progress: TopicProgress | None
     waiting: Lag | None
     errors: dict[str, S3LakeError]
 
 
-def read_progress(target: LandedTopic, limit: int = TILES) -> Progress:
+def read_progress(target: LandedTopic, limit: int = TILES) -> TopicProgress:
     """Read how far a topic is, from its `limit` newest tiles. Raise S3LakeError if the store does not answer."""
     now_ms, grace_ms = target.clock(), int(target.sink.close_grace * 1000)
     last_over = hours.shift(hours.key_of_ms(now_ms - grace_ms), -1)
     stored, start = target.index.head(), target.sink.start
     if stored is None:
         missing = _count_hours(start, last_over)
-        return Progress(incomplete=missing, unsealed=missing)
+        return TopicProgress(incomplete=missing, unsealed=missing)
     head = stored[0]
     tiles = tuple(islice(target.index.newest(head), limit))
     sealed = Sealing(target.index, head).watermark(start)
     first = hours.shift(head.hours[-1][1], 1) if head.hours else start
     begin = max(start, head.since or start)
-    return Progress(
+    return TopicProgress(
         reached=find_landed_offsets(tiles),
         tiles=tiles,
         incomplete=_count_hours(first, last_over)
@@ -144,7 +144,7 @@ def _count_hours(first: str, last: str) -> int:
     return hours.count([(first, last)]) if first <= last else 0
 
 
-def read_waiting(target: LandedTopic, progress: Progress) -> Lag:
+def read_waiting(target: LandedTopic, progress: TopicProgress) -> Lag:
     """Read what Kafka has beyond what is landed. Raise S3LakeError if it does not answer, or the topic was deleted."""
     sink = target.sink
     begin_ms = 0 if sink.from_ == "earliest" else hours.start_ms(sink.start)
@@ -193,7 +193,7 @@ class Looks:
         errors: dict[str, S3LakeError] = {}
         progress = self._ask("s3", target.sink.bucket, partial(read_progress, target, limit), errors)
         # Kafka is asked also if S3 does not answer, to report whether it is up.
-        waiting = self._ask("kafka", "", partial(read_waiting, target, progress or Progress()), errors)
+        waiting = self._ask("kafka", "", partial(read_waiting, target, progress or TopicProgress()), errors)
         return Measured(progress, None if progress is None else waiting, errors)
 
     def _ask(self, part: str, place: str, question: Callable[[], A], errors: dict[str, S3LakeError]) -> A | None:

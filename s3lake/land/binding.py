@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from s3lake.records.schema.registry import Connection
     from s3lake.records.schema.types import Columns
     from s3lake.records.transform.projection import Projection
-    from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+    from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 _NO_LIMIT = 2**63 - 1
 
@@ -52,7 +52,7 @@ def build_work(
     commit: str,
     mark: str = "",
     wallclock_ms: int = 0,
-    dead_letter_topic: DeadLetterTopic | None = None,
+    dead_letter_topic: DeadLetterTarget | None = None,
 ) -> Work:
     """Build the work of one micro-batch; `wallclock_ms` is its time, whenever its tasks run."""
     from s3lake.land.task.pipeline import Work

@@ -13,7 +13,7 @@ from s3lake.lake.readback.committed import open_index
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.target import TopicSink
 from s3lake.source import opening
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.kafka.group import ConsumerGroup
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def open_topic_sink(
     dead_letter_topic = group = None
     if config.kafka is not None:
         servers, properties = config.kafka.bootstrap_servers, config.kafka.properties
-        dead_letter_topic = DeadLetterTopic.from_sink(sink, topic, servers, properties)
+        dead_letter_topic = DeadLetterTarget.from_sink(sink, topic, servers, properties)
         if sink.publish_offsets and spark is not None:
             group = ConsumerGroup(f"s3lake-{sink.name}", servers, properties)
     return TopicSink(

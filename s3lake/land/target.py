@@ -30,7 +30,7 @@ from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
 from s3lake.records.schema.types import from_document
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
@@ -88,7 +88,7 @@ class TopicSink:
     stores: Stores
     offsets: Offsets
     reader: Reader
-    dead_letter_topic: DeadLetterTopic | None = None
+    dead_letter_topic: DeadLetterTarget | None = None
     group: ConsumerGroup | None = None
     table: LakeTable | None = None
     clock: Callable[[], int] = hours.now_ms

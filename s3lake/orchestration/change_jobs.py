@@ -79,7 +79,7 @@ Outcome = tuple[object, str | None]
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeJob:
     """A change: `description` is that of its job, `work` does it for one topic, or only says what it would do.
 
     `applies` returns whether a sink can be changed in this way, `allow_retries` allows Dagster to run a failed step
@@ -170,7 +170,7 @@ def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
 
 
 CHANGES = (
-    Change(
+    ChangeJob(
         "clean",
         "Removes what interrupted runs left behind: `s3lake clean`.",
         _clean,
@@ -178,28 +178,28 @@ CHANGES = (
         applies=lambda _: True,
         allow_retries=True,
     ),
-    Change("compact", "Merges the small files of hours into large ones: `s3lake compact`.", _compact, HoursConfig),
-    Change(
+    ChangeJob("compact", "Merges the small files of hours into large ones: `s3lake compact`.", _compact, HoursConfig),
+    ChangeJob(
         "reformat",
         "Writes hours again in the format, codec, layout and columns that their sink has now: `s3lake reformat`.",
         _reformat,
         HoursConfig,
     ),
-    Change(
+    ChangeJob(
         "erase",
         "Deletes rows from hours: `s3lake erase`. Dagster stores the config of a run: use a condition without "
         "names of people, or the command.",
         _erase,
         EraseConfig,
     ),
-    Change(
+    ChangeJob(
         "retention",
         "Deletes hours that are older than `retention` of their sink: `s3lake retention`.",
         _expire,
         ChangeConfig,
         applies=lambda sink: sink.exactly_once and sink.retention is not None,
     ),
-    Change(
+    ChangeJob(
         "replay",
         "Lands dead letters after all, into the hours that they belong to, exactly once: `s3lake dead-letters replay`. "
         "A record that is refused again stays one, with its new reason.",
@@ -208,7 +208,7 @@ CHANGES = (
         applies=lambda sink: sink.errors.tolerance == "all",
         needs_spark=True,
     ),
-    Change(
+    ChangeJob(
         "restore",
         "Produces the records of hours into a topic, exactly once: `s3lake restore`. Launched again, it continues "
         "where it stopped.",
@@ -228,7 +228,7 @@ def change_jobs(catalog: Catalog) -> dict[str, dg.JobDefinition]:
     }
 
 
-def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
+def _change_job(catalog: Catalog, change: ChangeJob) -> dg.JobDefinition:
     name = catalog.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
@@ -267,7 +267,7 @@ def _report(context: dg.OpExecutionContext, catalog: Catalog, target: "TopicSink
                 context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
 
-def _requested_routes(catalog: Catalog, change: Change, config: Any) -> list[Route]:
+def _requested_routes(catalog: Catalog, change: ChangeJob, config: Any) -> list[Route]:
     """Return the topics of the sinks that the run config names. Raise Failure if one cannot be changed in this way."""
     try:
         hours.require_range(getattr(config, "from_", "") or None, getattr(config, "to", "") or None)

@@ -26,7 +26,7 @@ sinks:
 """
 
 
-class Source(BaseModel):
+class ScaffoldParameters(BaseModel):
     """Parameters of `dg scaffold defs s3lake.SinkComponent`."""
 
     model_config = ConfigDict(populate_by_name=True)  # Dagster reads what was given, writes it out, and reads it again
@@ -34,14 +34,14 @@ class Source(BaseModel):
     source: str | None = Field(default=None, alias="from", description="File or address of a configuration")
 
 
-class SinkScaffolder(dg.Scaffolder[Source]):
+class SinkScaffolder(dg.Scaffolder[ScaffoldParameters]):
     """Writes `defs.yaml` and the configuration next to it: one sink to begin with, or a copy of a file."""
 
     @classmethod
-    def get_scaffold_params(cls) -> type[Source]:
-        return Source
+    def get_scaffold_params(cls) -> type[ScaffoldParameters]:
+        return ScaffoldParameters
 
-    def scaffold(self, request: dg.ScaffoldRequest[Source]) -> None:
+    def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParameters]) -> None:
         source, folder = request.params.source, request.target_path
         if source is None:
             (folder / "sinks.yaml").write_text(_FIRST)

@@ -156,13 +156,13 @@ def _define_forward(
     sealed = catalog.specs(sink, topic).sealed
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from s3lake.lake.forwarding.hour import Hour, forward_hour
+        from s3lake.lake.forwarding.hour import CompleteHour, forward_hour
         from s3lake.land.opening import open_stores
 
         store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)
 
         def forward_one(hour: str) -> "Forwarded":
-            return forward_hour(Hour.from_index(sink, topic, hour, store), destination)
+            return forward_hour(CompleteHour.from_index(sink, topic, hour, store), destination)
 
         for hour in context.partition_keys:
             began = time.monotonic()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from s3lake.index.commit.index import TopicIndex
     from s3lake.index.plan.tile import Sums, Tile
     from s3lake.index.store import Store
-    from s3lake.lake.objects.dead_letters import DeadLetter
+    from s3lake.lake.objects.dead_letters import StoredDeadLetter
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
     from s3lake.source.offsets import Lag
@@ -264,7 +264,7 @@ def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> 
     }
 
 
-def _samples(letters: Iterable["DeadLetter"], *, contents: bool) -> dg.TableMetadataValue:
+def _samples(letters: Iterable["StoredDeadLetter"], *, contents: bool) -> dg.TableMetadataValue:
     """Return the places and sizes of dead letters, or with `contents` the begin of what they hold."""
     further = [("reason",), ("key",), ("value",)] if contents else [("key_bytes", "int"), ("value_bytes", "int")]
     columns = [("topic-partition",), ("offset", "int"), ("timestamp", "int"), ("stage",), ("headers", "int"), *further]

@@ -17,7 +17,7 @@ GROUP = "s3lake.sources"
 _OURS = {"iggy": "s3lake.source.iggy.offsets:IggySource"}
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """A source of topics. To open it sends no request."""
 
     @property
@@ -36,12 +36,12 @@ class Source(Protocol):
         ...
 
 
-SourceFactory = Callable[[Mapping[str, Any], float], Source]
+SourceFactory = Callable[[Mapping[str, Any], float], RecordSource]
 """The object of an entry point: called with settings (`source.options` of a plugin) and the seconds within which to
 answer."""
 
 
-def open_source(config: Config, timeout_s: float = 5.0) -> Source:
+def open_source(config: Config, timeout_s: float = 5.0) -> RecordSource:
     """Open the source of a configuration. Every question to it is answered, or fails, within `timeout_s` seconds.
 
     Raises:

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from s3lake.cli import output
-from s3lake.cli.output import Progress
+from s3lake.cli.output import ProgressLine
 
 
 def test_a_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +17,7 @@ def test_a_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_progress_is_a_line_for_the_begin_and_the_end_of_quick_work(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
-        progress = Progress("land orders: offsets", quiet=quiet)
+        progress = ProgressLine("land orders: offsets", quiet=quiet)
         for done in (0, 1, 2, 5, 5):
             progress(done, 5)
     assert capsys.readouterr().err.splitlines() == ["land orders: offsets: 0 of 5", "land orders: offsets: 5 of 5"]
@@ -27,7 +27,7 @@ def test_progress_is_a_bar_on_a_terminal_and_is_erased_at_the_end(monkeypatch: p
     terminal = io.StringIO()
     monkeypatch.setattr(output, "err", Console(file=terminal, force_terminal=True, width=100))
     for quiet in (False, True):
-        progress = Progress("land orders: offsets", quiet=quiet)
+        progress = ProgressLine("land orders: offsets", quiet=quiet)
         progress(1, 2)
         progress(2)
     assert terminal.getvalue() == f"\r\x1b[2K{'━' * 15}{'─' * 15} land orders: offsets: 1 of 2\r\x1b[2K"

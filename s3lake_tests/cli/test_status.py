@@ -109,7 +109,7 @@ def test_the_last_error_is_the_failed_run_after_the_last_commit(
     after_ms: int, is_shown: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    monkeypatch.setattr("s3lake.lake.metrics.Progress.last_commit", (after_ms, 0))
+    monkeypatch.setattr("s3lake.lake.metrics.TopicProgress.last_commit", (after_ms, 0))
     with dg.DagsterInstance.get() as instance:
         run = instance.create_run_for_job(_job(), tags={names.SINK: "events", names.TOPIC: TOPIC})
         instance.report_run_failed(run)

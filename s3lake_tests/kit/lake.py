@@ -20,10 +20,10 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.lake.table.iceberg import LakeTable
-from s3lake.lake.verify import Grid, Report, verify_against
+from s3lake.lake.verify import Grid, VerifyReport, verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.land.target import TopicSink
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -219,11 +219,11 @@ class Lake(Topics):
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
             reader=KafkaReader(self.kafka.bootstrap_servers),
-            dead_letter_topic=DeadLetterTopic.from_sink(sink, topic, self.kafka.bootstrap_servers, {}),
+            dead_letter_topic=DeadLetterTarget.from_sink(sink, topic, self.kafka.bootstrap_servers, {}),
             clock=hours.now_ms if now_ms is None else lambda: now_ms,
         )
 
-    def verify(self, target: TopicSink) -> Report:
+    def verify(self, target: TopicSink) -> VerifyReport:
         """Kafka and the bucket compared record by record, without the writer's code."""
         tiles = [tile.hour for tile in target.index.tiles()]
         grid = Grid.from_sink(target.sink, target.clock(), min(tiles, default=None), max(tiles, default=None))

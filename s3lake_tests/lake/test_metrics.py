@@ -18,7 +18,7 @@ from s3lake.index.commit.documents import Watermark
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Span, Sums, Tile, Wait
 from s3lake.lake import metrics
-from s3lake.lake.metrics import METRICS, Progress, Scrape, read_waiting
+from s3lake.lake.metrics import METRICS, Scrape, TopicProgress, read_waiting
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag
@@ -227,7 +227,7 @@ def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error()
         settled = sink.model_copy(update={"missing_topic": missing_topic})
         return SimpleNamespace(sink=settled, topic="orders", offsets=offsets, clock=lambda: 0)
 
-    for setting, progress in (("wait", Progress(reached={0: 5})), ("fail", Progress())):
+    for setting, progress in (("wait", TopicProgress(reached={0: 5})), ("fail", TopicProgress())):
         with pytest.raises(DataLossError, match="topic 'orders' does not exist in Kafka"):
             read_waiting(target(setting), progress)
-    assert read_waiting(target("wait"), Progress()) == Lag(0, 0.0)
+    assert read_waiting(target("wait"), TopicProgress()) == Lag(0, 0.0)

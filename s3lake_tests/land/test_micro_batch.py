@@ -63,7 +63,7 @@ def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
 
 
 def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letter_topic.DeadLetterTopic, "create_if_missing", lambda _: None)
+    monkeypatch.setattr(dead_letter_topic.DeadLetterTarget, "create_if_missing", lambda _: None)
     producer = FakeProducer()
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
     land(world(b"{", b"{}", errors={"tolerance": "all"}).target(dead_letter_topic=DEAD_LETTERS), [FIRST])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from s3lake.config.model import Config
 from s3lake.index.store.memory import MemoryStore
-from s3lake.lake.verify import Grid, Report, open_log, verify_against
+from s3lake.lake.verify import Grid, VerifyReport, open_log, verify_against
 from s3lake.land.target import TopicSink
 from s3lake.source.opening import open_source
 from s3lake_tests.land.in_process import Session
@@ -24,7 +24,7 @@ def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], i
     )
 
 
-def verified(config: Config, landed: TopicSink) -> Report:
+def verified(config: Config, landed: TopicSink) -> VerifyReport:
     """The source and what is landed, compared record by record."""
     tiles = [tile.hour for tile in landed.index.tiles()]
     with open_log(config) as log:

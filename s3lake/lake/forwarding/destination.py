@@ -15,7 +15,7 @@ from s3lake.plugins import load_plugin
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.config.model.forwards import Forward
-    from s3lake.lake.forwarding.hour import Hour
+    from s3lake.lake.forwarding.hour import CompleteHour
 
 GROUP = "s3lake.forwards"
 _OURS = {
@@ -35,7 +35,7 @@ class Destination(Protocol):
         """Product and address for messages and metadata, without secrets: `postgres db:5432/lake table events`."""
         ...
 
-    def read_content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: CompleteHour) -> str | None:
         """Return the `content` of the hour that is there as a whole; None if there is none.
 
         Raises:
@@ -43,7 +43,7 @@ class Destination(Protocol):
         """
         ...
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         """Replace what is there of an hour by all of its rows and its `content`, or change nothing.
 
         Errors of `hour.batches()` are raised, and then nothing is changed: only after the last batch it is certain that
@@ -99,10 +99,10 @@ class Stdout:
 
     place = "stdout"
 
-    def read_content(self, hour: Hour) -> None:
+    def read_content(self, hour: CompleteHour) -> None:
         """Return None: what was printed is not known."""
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         """Print the rows while they are read: of an hour that fails, some lines are printed already."""
         for batch in hour.batches():
             for row in batch:

@@ -12,7 +12,7 @@ from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import Hour, Row
+    from s3lake.lake.forwarding.hour import CompleteHour, Row
 
 _BULK_BYTES = 4 << 20
 _KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}
@@ -68,17 +68,17 @@ class Elasticsearch(LedgerDestination):
         self.place, self._ask = api.place, api.ask
         self._index, self._record = index, record
 
-    def read_entry(self, hour: Hour) -> Entry | None:
+    def read_entry(self, hour: CompleteHour) -> Entry | None:
         answer = self._ask("GET", self._make_entry_path(hour), allowed=(404,))
         return None if answer is None else _to_entry(answer["_source"], answer)
 
-    def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
+    def write_entry(self, hour: CompleteHour, *, complete: bool, after: Entry | None) -> Entry | None:
         return self._put_entry(hour, "op_type=create" if after is None else after.version, complete=complete)
 
-    def mark_incomplete(self, hour: Hour) -> None:
+    def mark_incomplete(self, hour: CompleteHour) -> None:
         self._put_entry(hour, "", complete=False)
 
-    def write_rows(self, hour: Hour) -> None:
+    def write_rows(self, hour: CompleteHour) -> None:
         of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": hour.start, "content": hour.content}
 
         def encode_row(row: Row) -> bytes:
@@ -92,7 +92,7 @@ class Elasticsearch(LedgerDestination):
         # A search sees nothing that came after the last refresh.
         self._ask("POST", f"{self._index}/_refresh")
 
-    def delete_other_rows(self, hour: Hour) -> None:
+    def delete_other_rows(self, hour: CompleteHour) -> None:
         deleted = (
             self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _query_others(hour)}) or {}
         )
@@ -123,12 +123,12 @@ class Elasticsearch(LedgerDestination):
         answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
-    def _put_entry(self, hour: Hour, condition: str, *, complete: bool) -> Entry | None:
+    def _put_entry(self, hour: CompleteHour, condition: str, *, complete: bool) -> Entry | None:
         entry = build_fields(hour, complete=complete)
         answer = self._ask("PUT", f"{self._make_entry_path(hour)}?{condition}", entry, allowed=(409,))
         return None if answer is None else _to_entry(entry, answer)
 
-    def _make_entry_path(self, hour: Hour) -> str:
+    def _make_entry_path(self, hour: CompleteHour) -> str:
         return f"{self._index}-hours/_doc/{make_entry_id(hour)}"
 
     def _send_bulk(self, body: bytes, chunk: list[Row]) -> None:
@@ -155,7 +155,7 @@ def _to_entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
     return Entry(source["bucket"], source["content"], source["complete"], version)
 
 
-def _query_others(hour: Hour) -> dict[str, Any]:
+def _query_others(hour: CompleteHour) -> dict[str, Any]:
     """Return the query for rows of other contents of an hour."""
     slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
     moment = {"range": {"hour": {"gte": hour.start, "lte": hour.start}}}

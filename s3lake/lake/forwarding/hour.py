@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError, Unread
 from s3lake.index.commit.documents import files_of
 from s3lake.index.plan.sealed import content
 from s3lake.index.store.reading import open_object
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.lake.objects.shape import BYTES, STRING
 from s3lake.lake.readback.committed import open_index, read_complete_tiles, read_manifests, read_recorded_columns
 
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hour:
+class CompleteHour:
     """One hour of a topic that is landed as a whole.
 
     Attributes:
@@ -78,12 +78,12 @@ class Hour:
     _manifests: tuple[Manifest, ...] = field(repr=False, compare=False)
 
     @classmethod
-    def without_rows(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
+    def without_rows(cls, sink: Sink, topic: str, hour: str, store: Store) -> CompleteHour:
         """Return an hour that nothing was landed in, by which a destination can be asked whether it answers."""
         return cls(sink.name, topic, hour, sink.bucket, (), "", {}, 0, open_index(sink, topic, store), ())
 
     @classmethod
-    def from_index(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
+    def from_index(cls, sink: Sink, topic: str, hour: str, store: Store) -> CompleteHour:
         """Read the hour from the index.
 
         Raises:
@@ -142,7 +142,7 @@ class Hour:
     def _read(self) -> Iterator[list[Row]]:
         recorded = read_recorded_columns(self._index)
         for manifest in self._manifests:
-            shape = Shape.from_manifest(manifest)
+            shape = ObjectShape.from_manifest(manifest)
             if not shape.separable:
                 raise ConfigurationError(
                     f"{self._what} was landed as {shape.format}, which does not mark where a record ends: "
@@ -152,7 +152,7 @@ class Hour:
             for file in files_of([manifest], "data"):
                 yield from self._read_file(shape.for_file(file), manifest, file, schema)
 
-    def _read_file(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
+    def _read_file(self, shape: ObjectShape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
         number = 0
         with open_object(self._index.store, file.key, file.bytes, manifest.id) as body:
             for batch in read_batches(shape, body, file.key, schema):
@@ -174,11 +174,11 @@ class Forwarded:
         outcome: `written`, `replaced` if an earlier content was there, or `there already`.
     """
 
-    hour: Hour
+    hour: CompleteHour
     outcome: str
 
 
-def forward_hour(hour: Hour, destination: Destination) -> Forwarded:
+def forward_hour(hour: CompleteHour, destination: Destination) -> Forwarded:
     """Bring a destination to the state that the index has of an hour. A repeat changes nothing.
 
     Raises:
@@ -193,7 +193,7 @@ def forward_hour(hour: Hour, destination: Destination) -> Forwarded:
     return Forwarded(hour, "written" if before is None else "replaced")
 
 
-def read_rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
+def read_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
     """Yield the rows of a batch; `first` is the number of its first row in the file.
 
     Columns become members of an object; lines of JSON stay as they are. Bytes are base64, times ISO 8601, decimals
@@ -218,19 +218,19 @@ def read_rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, fi
         yield Row(partition, offset, file, number, row["value"].encode() if whole else _json(row))
 
 
-def _is_one_text(shape: Shape) -> bool:
+def _is_one_text(shape: ObjectShape) -> bool:
     """Return whether a row is one text of JSON."""
     return shape.format.startswith("json") and (shape.envelope is None or shape.envelope.style == "iggy")
 
 
-def _find_json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
+def _find_json_columns(shape: ObjectShape, schema: pa.Schema) -> list[str]:
     """Return the columns that contain JSON as text."""
     if not shape.format.startswith("json") or _is_one_text(shape):
         return []
     return [name for name in ("key", "value") if name in schema.names and shape.converter(name) not in (STRING, BYTES)]
 
 
-def _find_offset(shape: Shape, row: dict[str, Any]) -> int | None:
+def _find_offset(shape: ObjectShape, row: dict[str, Any]) -> int | None:
     """Return the offset of an envelope that contains it. A field of the value may have the same name."""
     if shape.spread_part is not None or shape.envelope is None or shape.envelope.style == "iggy":
         return None

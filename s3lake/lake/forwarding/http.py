@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, Destinati
 from s3lake.text import masking
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import Hour, Row
+    from s3lake.lake.forwarding.hour import CompleteHour, Row
 
 _TIMEOUT_S = (10, 120)  # to connect, and between two bytes
 _JSON = "application/json"
@@ -100,7 +100,9 @@ class Api:
         return response.json() if response.content else {}
 
 
-def cut_bodies(hour: Hour, encode_row: Callable[[Row], bytes], limit: int) -> Iterator[tuple[bytes, list[Row], bool]]:
+def cut_bodies(
+    hour: CompleteHour, encode_row: Callable[[Row], bytes], limit: int
+) -> Iterator[tuple[bytes, list[Row], bool]]:
     """Yield bodies of lines of about `limit` bytes, their rows, and whether a body is the last one."""
     body = bytearray()
     rows: list[Row] = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from s3lake.errors import DestinationRefusedError, FencedError
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import Hour, Row
+    from s3lake.lake.forwarding.hour import CompleteHour, Row
 
 _OF_HOUR = ("sink", "topic", "hour", "bucket", "content", "rows")
 
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     Attributes:
         bucket: the bucket that the hour was landed in.
-        content: of the hour, as `Hour.content`.
+        content: of the hour, as `CompleteHour.content`.
         complete: True if all rows of that content are there, and no others.
         version: another one after each change of the entry.
     """
@@ -47,30 +47,30 @@ class LedgerDestination(ABC):
         """Create what does not exist yet."""
 
     @abstractmethod
-    def read_entry(self, hour: Hour) -> Entry | None:
+    def read_entry(self, hour: CompleteHour) -> Entry | None:
         """Return the newest entry of the hour; None if there is none."""
 
     @abstractmethod
-    def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
+    def write_entry(self, hour: CompleteHour, *, complete: bool, after: Entry | None) -> Entry | None:
         """Replace the entry `after`, or create one if it is None. Return None if the ledger has another entry."""
 
     @abstractmethod
-    def mark_incomplete(self, hour: Hour) -> None:
+    def mark_incomplete(self, hour: CompleteHour) -> None:
         """Replace any entry by one that is not complete."""
 
     @abstractmethod
-    def write_rows(self, hour: Hour) -> None:
+    def write_rows(self, hour: CompleteHour) -> None:
         """Write all rows, so that the next search finds them. A row that exists already is replaced."""
 
     @abstractmethod
-    def delete_other_rows(self, hour: Hour) -> None:
+    def delete_other_rows(self, hour: CompleteHour) -> None:
         """Delete the rows of other contents of the hour."""
 
-    def read_content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: CompleteHour) -> str | None:
         entry = self.read_entry(hour)
         return entry.content if entry and entry.complete and entry.bucket == hour.bucket else None
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         self.create()
         former = self.read_entry(hour)
         if former is not None and former.bucket != hour.bucket:
@@ -87,12 +87,12 @@ class LedgerDestination(ABC):
             self.mark_incomplete(hour)
             raise
 
-    def _refuse_fenced(self, hour: Hour, entry: Entry | None) -> None:
+    def _refuse_fenced(self, hour: CompleteHour, entry: Entry | None) -> None:
         if entry is None:
             raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
 
-def make_bucket_error(place: str, hour: Hour) -> DestinationRefusedError:
+def make_bucket_error(place: str, hour: CompleteHour) -> DestinationRefusedError:
     """Return the error of an hour that was forwarded from another bucket."""
     return DestinationRefusedError(
         f"{place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another bucket than "
@@ -100,19 +100,19 @@ def make_bucket_error(place: str, hour: Hour) -> DestinationRefusedError:
     )
 
 
-def build_fields(hour: Hour, *, complete: bool) -> dict[str, Any]:
+def build_fields(hour: CompleteHour, *, complete: bool) -> dict[str, Any]:
     """Return the fields of an entry, without its version."""
     entry: dict[str, Any] = {name: getattr(hour, name) for name in _OF_HOUR}
     offsets = {str(number): list(span) for number, span in hour.offsets.items()}
     return {**entry, "commits": list(hour.commits), "offsets": offsets, "complete": complete}
 
 
-def make_entry_id(hour: Hour) -> str:
+def make_entry_id(hour: CompleteHour) -> str:
     """Return the id of the hour's entry."""
     return make_digest(hour.sink, hour.topic, hour.hour)
 
 
-def make_row_id(hour: Hour, row: Row) -> str:
+def make_row_id(hour: CompleteHour, row: Row) -> str:
     """Return the id of a row: it differs in each content of the hour."""
     return make_digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
 

@@ -25,7 +25,7 @@ from s3lake.text import masking
 if TYPE_CHECKING:
     from pymongo.collection import Collection
 
-    from s3lake.lake.forwarding.hour import Hour, Row
+    from s3lake.lake.forwarding.hour import CompleteHour, Row
 
     _Documents = Collection[dict[str, Any]]
 
@@ -90,11 +90,11 @@ class MongoDB(LedgerDestination):
         with self._open_collection(self._collection) as rows:
             rows.create_index([(name, 1) for name in _SLOT])
 
-    def read_entry(self, hour: Hour) -> Entry | None:
+    def read_entry(self, hour: CompleteHour) -> Entry | None:
         with self._open_collection(self._ledger) as ledger:
             return _to_entry(ledger.find_one({"_id": make_entry_id(hour)}))
 
-    def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
+    def write_entry(self, hour: CompleteHour, *, complete: bool, after: Entry | None) -> Entry | None:
         from pymongo.errors import DuplicateKeyError
 
         document = _build_entry(hour, complete=complete)
@@ -108,12 +108,12 @@ class MongoDB(LedgerDestination):
             replaced = ledger.replace_one({"_id": document["_id"], "claim": after.version}, document)
             return _to_entry(document) if replaced.matched_count else None
 
-    def mark_incomplete(self, hour: Hour) -> None:
+    def mark_incomplete(self, hour: CompleteHour) -> None:
         document = _build_entry(hour, complete=False)
         with self._open_collection(self._ledger) as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
-    def write_rows(self, hour: Hour) -> None:
+    def write_rows(self, hour: CompleteHour) -> None:
         from pymongo import ReplaceOne
         from pymongo.errors import BulkWriteError
 
@@ -128,11 +128,11 @@ class MongoDB(LedgerDestination):
                 except BulkWriteError as error:
                     raise self._describe_unwritten(chunk, error.details.get("writeErrors", ())) from None
 
-    def delete_other_rows(self, hour: Hour) -> None:
+    def delete_other_rows(self, hour: CompleteHour) -> None:
         with self._open_collection(self._collection) as rows:
             rows.delete_many({**_make_slot(hour), "content": {"$ne": hour.content}})
 
-    def _build_document(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
+    def _build_document(self, hour: CompleteHour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
             "_id": make_row_id(hour, row),
             **slot,
@@ -231,11 +231,11 @@ def _parse_decimal(text: str) -> Any:
 _decode = msgspec.json.Decoder(float_hook=_parse_number).decode
 
 
-def _make_slot(hour: Hour) -> dict[str, Any]:
+def _make_slot(hour: CompleteHour) -> dict[str, Any]:
     return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse(hour.hour)}
 
 
-def _build_entry(hour: Hour, *, complete: bool) -> dict[str, Any]:
+def _build_entry(hour: CompleteHour, *, complete: bool) -> dict[str, Any]:
     return {
         "_id": make_entry_id(hour),
         **build_fields(hour, complete=complete),

@@ -14,7 +14,7 @@ from s3lake.text import masking
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
-    from s3lake.lake.forwarding.hour import Hour
+    from s3lake.lake.forwarding.hour import CompleteHour
 
 _TYPES = ("jsonb", "json", "text")
 _CONNECT_S = 10
@@ -74,7 +74,7 @@ class Postgres:
         host, port, name = (parameters.get(part, "") for part in ("host", "port", "dbname"))
         return f"postgres {host or 'of the environment'}{port and ':'}{port}{name and '/'}{name} table {self._table}"
 
-    def read_content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: CompleteHour) -> str | None:
         with self._connect() as connection:
             if not self._has_tables(connection):
                 return None
@@ -82,7 +82,7 @@ class Postgres:
             entry = connection.execute(self._fill_in(_CONTENT), keys).fetchone()
             return None if entry is None else str(entry[0])
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         from psycopg.types.json import Jsonb
 
         keys = _make_keys(hour)
@@ -166,5 +166,5 @@ class Postgres:
         return masking.mask_secrets(str(error).strip(), secrets)
 
 
-def _make_keys(hour: Hour) -> tuple[str, str, str]:
+def _make_keys(hour: CompleteHour) -> tuple[str, str, str]:
     return hour.sink, hour.topic, hour.start

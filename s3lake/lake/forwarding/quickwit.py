@@ -26,7 +26,7 @@ from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import make_bucket_error, make_digest
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import Hour, Row
+    from s3lake.lake.forwarding.hour import CompleteHour, Row
 
 _INGEST_BYTES = 4 << 20  # a request may have ten
 _SEEN_S = 60.0  # until committed documents are counted
@@ -86,7 +86,7 @@ class Quickwit:
         )
         self.place, self._ask, self._index = api.place, api.ask, index
 
-    def read_content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: CompleteHour) -> str | None:
         attempts = self._list_attempts(hour)
         if not attempts:
             return None
@@ -96,7 +96,7 @@ class Quickwit:
         whole = attempt.content != hour.content or self._count(attempt.name) == hour.rows
         return attempt.content if whole else None
 
-    def write(self, hour: Hour) -> None:
+    def write(self, hour: CompleteHour) -> None:
         """Write an index of the hour; until the former content is deleted, a search finds rows of both."""
         for attempt in self._list_attempts(hour):
             if attempt.bucket != _hash_bucket(hour):
@@ -117,7 +117,7 @@ class Quickwit:
         if all(attempt.name != own for attempt in self._list_attempts(hour)):
             raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
-    def _fill(self, name: str, hour: Hour) -> None:
+    def _fill(self, name: str, hour: CompleteHour) -> None:
         for body, rows, last in cut_bodies(hour, lambda row: _encode_row(hour, row), _INGEST_BYTES):
             answer = self._ask("POST", f"api/v1/{name}/ingest?commit={'force' if last else 'auto'}", body)
             if rejected := answer.get("num_rejected_docs"):
@@ -140,7 +140,7 @@ class Quickwit:
     def _drop(self, name: str) -> None:
         self._ask("DELETE", f"api/v1/indexes/{name}", allowed=(404,))
 
-    def _list_attempts(self, hour: Hour) -> list[_Attempt]:
+    def _list_attempts(self, hour: CompleteHour) -> list[_Attempt]:
         """Return all indexes of an hour: whole ones, failed ones, and ones that another run is writing."""
         slot = self._make_prefix(hour)
         names = [
@@ -151,7 +151,7 @@ class Quickwit:
         of_hour = [name.rsplit("-", 3) for name in names if name.startswith(f"{slot}-")]
         return [_Attempt("-".join(parts), parts[1], parts[2]) for parts in of_hour]
 
-    def _make_prefix(self, hour: Hour) -> str:
+    def _make_prefix(self, hour: CompleteHour) -> str:
         return f"{self._index}-{hour.hour}-{make_digest(hour.sink, hour.topic)[:16]}"
 
 
@@ -160,7 +160,7 @@ def _build_configuration(name: str) -> dict[str, Any]:
     return {"version": "0.7", "index_id": name, "doc_mapping": mapping}
 
 
-def _encode_row(hour: Hour, row: Row) -> bytes:
+def _encode_row(hour: CompleteHour, row: Row) -> bytes:
     names = ("sink", "topic", "bucket", "content")
     document = {name: getattr(hour, name) for name in names}
     document |= {"hour": hour.start, "partition": row.partition, "file": row.file, "row": row.number}
@@ -169,5 +169,5 @@ def _encode_row(hour: Hour, row: Row) -> bytes:
     return msgspec.json.encode({**document, "record": row.line}) + b"\n"
 
 
-def _hash_bucket(hour: Hour) -> str:
+def _hash_bucket(hour: CompleteHour) -> str:
     return make_digest(hour.bucket)[:16]

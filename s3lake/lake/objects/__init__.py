@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from s3lake.errors import UnreadableError
 from s3lake.lake.objects import avro, columns, content, csv, rows
 from s3lake.lake.objects.content import Body
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 
-__all__ = ["Body", "OpenFile", "Shape", "columns", "open_columns", "read_batches", "read_rows"]
+__all__ = ["Body", "ObjectShape", "OpenFile", "columns", "open_columns", "read_batches", "read_rows"]
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ class OpenFile(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-def open_columns(shape: Shape, body: Body, key: str, columns: Collection[str] | None = None) -> OpenFile:
+def open_columns(shape: ObjectShape, body: Body, key: str, columns: Collection[str] | None = None) -> OpenFile:
     """Open a file of columns and read what it has of `columns` (None: all).
 
     Raises:
@@ -47,7 +47,7 @@ def open_columns(shape: Shape, body: Body, key: str, columns: Collection[str] | 
     return OpenFile(file.schema_arrow, _read_parquet(file, key, None if columns is None else list(columns)))
 
 
-def read_batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_batches(shape: ObjectShape, body: Body, key: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an object.
 
     Args:
@@ -67,7 +67,7 @@ def read_batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Itera
     yield from _convert(shape, body, key, lambda texts: rows.to_batch(shape, texts, schema))
 
 
-def read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[rows.Row]]:
+def read_rows(shape: ObjectShape, body: Body, key: str) -> Iterator[list[rows.Row]]:
     """Yield the rows of a text object, some at a time, as `rows.build_row_reader` splits them.
 
     Raises:
@@ -77,7 +77,7 @@ def read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[rows.Row]]:
     return _convert(shape, body, key, lambda texts: [read(text) for text in texts])
 
 
-def _convert(shape: Shape, body: Body, key: str, convert: Callable[[list[bytes]], Result]) -> Iterator[Result]:
+def _convert(shape: ObjectShape, body: Body, key: str, convert: Callable[[list[bytes]], Result]) -> Iterator[Result]:
     for texts in content.split_records(shape, body, key):
         try:
             converted = convert(texts)

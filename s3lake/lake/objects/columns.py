@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import ConfigurationError
-from s3lake.lake.objects.shape import BYTES, STRING, Shape
+from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 from s3lake.records.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -44,7 +44,7 @@ _FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int
 """What Aiven's rows have in tables."""
 
 
-def read_schema(shape: Shape, recorded: Columns | None = None) -> pa.Schema:
+def read_schema(shape: ObjectShape, recorded: Columns | None = None) -> pa.Schema:
     """Return the columns that objects of a shape are read into.
 
     Files of columns have the columns of their commit, or the `recorded` ones of the sink. Text files have
@@ -76,7 +76,7 @@ def _to_arrow_type(type: Type) -> pa.DataType:
     )
 
 
-def _find_envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
+def _find_envelope_type(shape: ObjectShape, field: str, recorded: Columns) -> pa.DataType:
     assert shape.envelope is not None
     if field in _FLAT_TABLE and shape.envelope.style == "flat" and shape.in_columns and not shape.json_as_text:
         return _FLAT_TABLE[field]

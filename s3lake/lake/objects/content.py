@@ -8,7 +8,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.lake.objects.shape import Framing, Shape
+from s3lake.lake.objects.shape import FramingBytes, ObjectShape
 
 Row = TypeVar("Row")
 Body = bytes | IO[bytes]
@@ -22,7 +22,7 @@ _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def split_records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
+def split_records(shape: ObjectShape, body: Body, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a text file, some at a time.
 
     Raises:
@@ -58,7 +58,7 @@ def decompress(body: Body, key: str, codec: str) -> Iterator[bytes]:
         raise UnreadableError(f"{key} is not whole {codec}: {error}") from None
 
 
-def split_lines(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
+def split_lines(content: Iterable[bytes], frame: FramingBytes, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a text file whose separator is nowhere else, some at a time.
 
     Raises:
@@ -90,7 +90,7 @@ def split_lines(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[
     )
 
 
-def strip_framing(content: Iterable[bytes], frame: Framing, key: str) -> bytes:
+def strip_framing(content: Iterable[bytes], frame: FramingBytes, key: str) -> bytes:
     """Return what is between opening and closing.
 
     Raises:
@@ -102,7 +102,7 @@ def strip_framing(content: Iterable[bytes], frame: Framing, key: str) -> bytes:
     return body[: len(body) - len(frame.closing)]
 
 
-def split_json(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
+def split_json(content: Iterable[bytes], frame: FramingBytes, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a JSON file whose separator may also be inside of a value, without the space around them.
 
     Raises:

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from s3lake.errors import UnreadableError
 from s3lake.lake.objects.columns import RoundedError
 from s3lake.lake.objects.content import ROWS, Body, decompress, strip_framing
-from s3lake.lake.objects.shape import BYTES, LINE_FRAMING, STRING, Shape
+from s3lake.lake.objects.shape import BYTES, LINE_FRAMING, STRING, ObjectShape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 _MILLIS, _MICROS, _NANOS = (pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns"))
 
 
 def open_csv(
-    shape: Shape, body: Body, key: str, columns: Collection[str] | None = None
+    shape: ObjectShape, body: Body, key: str, columns: Collection[str] | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of a file, and its rows; `columns` are their names if neither it nor its commit has them.
 

@@ -37,7 +37,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class DeadLetter:
+class StoredDeadLetter:
     """A refused record, and why it was refused.
 
     Attributes:
@@ -59,7 +59,7 @@ class DeadLetter:
 _decoder = msgspec.json.Decoder(_Line)
 
 
-def read_dead_letters(body: IO[bytes], key: str) -> Iterator[DeadLetter]:
+def read_dead_letters(body: IO[bytes], key: str) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters of an object, in its order.
 
     Raises:
@@ -72,14 +72,14 @@ def read_dead_letters(body: IO[bytes], key: str) -> Iterator[DeadLetter]:
             raise UnreadableError(f"{key} row {row} is not a dead letter: {error}") from None
 
 
-def parse_dead_letter(line: bytes) -> DeadLetter:
+def parse_dead_letter(line: bytes) -> StoredDeadLetter:
     """Return the dead letter that a line holds.
 
     Raises:
         ValueError: it is not a dead letter.
     """
     read = _decoder.decode(line)
-    return DeadLetter(
+    return StoredDeadLetter(
         read.topic,
         read.partition,
         read.offset,

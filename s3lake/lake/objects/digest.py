@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from s3lake.lake.objects import content, open_columns
 from s3lake.lake.objects.content import Body
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 
 _SIZE = 16
 
@@ -29,7 +29,7 @@ class Digest:
         self._streams: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, shape: Shape, body: Body, key: str) -> int:
+    def add(self, shape: ObjectShape, body: Body, key: str) -> int:
         """Add an object; return how many records it has.
 
         Raises:

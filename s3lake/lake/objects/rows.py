@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake.index.commit.documents import Envelope
 from s3lake.lake.objects.instants import parse_timestamp
-from s3lake.lake.objects.shape import BYTES, STRING, Shape
+from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 
 Row = dict[str, Any]
 _Read = Callable[[Any], Any]
@@ -23,7 +23,7 @@ _FLAGS = {"key": "keyIsArray", "value": "valueIsArray"}
 _IGGY_METADATA = ("offset", "timestamp", "stream", "topic", "partition_id")
 
 
-def to_batch(shape: Shape, texts: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(shape: ObjectShape, texts: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
     """Convert records to the columns of `schema` (see `columns.read_schema`); a part with one has one column."""
     if shape.envelope is None or shape.envelope.style == "iggy":
         return pa.record_batch([pa.array(texts, pa.binary()).cast(schema.field("value").type)], schema=schema)
@@ -36,7 +36,7 @@ def to_batch(shape: Shape, texts: Sequence[bytes], schema: pa.Schema) -> pa.Reco
     return pa.record_batch([pa.array([row[field.name] for row in rows], field.type) for field in schema], schema=schema)
 
 
-def build_row_reader(shape: Shape) -> Callable[[bytes], Row]:
+def build_row_reader(shape: ObjectShape) -> Callable[[bytes], Row]:
     """Return what splits a text into the parts of its record, named as the envelope's fields; without one, `value`.
 
     Strings, bytes and headers are decoded, timestamps are milliseconds. JSON stays its text, and null is None. The
@@ -89,7 +89,7 @@ def _require_empty(members: dict[str, msgspec.Raw], row: Row) -> Row:
     return row
 
 
-def _build_part_reader(shape: Shape, part: str) -> _Read:
+def _build_part_reader(shape: ObjectShape, part: str) -> _Read:
     if not shape.format.startswith("json"):
         return bytes
     return {STRING: _string, BYTES: _parse_base64}.get(shape.converter(part), _read_json)

@@ -13,7 +13,7 @@ STRING, BYTES = "string", "bytes"
 """Converters of keys and values that are not JSON."""
 
 
-class Framing(NamedTuple):
+class FramingBytes(NamedTuple):
     """The bytes before the first record of a text file, between two, and after the last."""
 
     opening: bytes
@@ -21,10 +21,10 @@ class Framing(NamedTuple):
     closing: bytes
 
 
-LINE_FRAMING = Framing(b"", b"\n", b"\n")
+LINE_FRAMING = FramingBytes(b"", b"\n", b"\n")
 
 
-class Shape(FileForm, frozen=True):
+class ObjectShape(FileForm, frozen=True):
     """The form of the objects of one stream, and their columns: plain values, which travel to Spark's workers.
 
     Attributes:
@@ -40,7 +40,7 @@ class Shape(FileForm, frozen=True):
     uncompared: frozenset[str] = frozenset()
 
     @classmethod
-    def from_manifest(cls, manifest: Manifest) -> Shape:
+    def from_manifest(cls, manifest: Manifest) -> ObjectShape:
         columns = Struct(from_document(manifest.columns)) if manifest.columns else None
         uncompared = frozenset((*manifest.dropped, *manifest.filled))
         return cls.from_form(manifest.form, columns, uncompared)
@@ -48,11 +48,11 @@ class Shape(FileForm, frozen=True):
     @classmethod
     def from_form(
         cls, form: FileForm, columns: Struct | None = None, uncompared: frozenset[str] = frozenset()
-    ) -> Shape:
+    ) -> ObjectShape:
         """Return the shape of data files of a form."""
         return cls(**asdict(form.without_transforms), columns=columns, uncompared=uncompared)
 
-    def for_file(self, file: File) -> Shape:
+    def for_file(self, file: File) -> ObjectShape:
         """Return the shape of one of a commit's files: each may have columns of its own."""
         if file.columns is None:
             return self
@@ -60,9 +60,9 @@ class Shape(FileForm, frozen=True):
         return replace(self, columns=Struct({name: types.get(name, UNKNOWN) for name in file.columns}))
 
     @property
-    def frame(self) -> Framing | None:
+    def frame(self) -> FramingBytes | None:
         """The framing of a text format; None if an object is one record."""
-        return self.framing and Framing(*map(str.encode, self.framing))
+        return self.framing and FramingBytes(*map(str.encode, self.framing))
 
     @property
     def in_columns(self) -> bool:
@@ -87,11 +87,11 @@ class Shape(FileForm, frozen=True):
     def converter(self, part: str) -> str:
         return self.key if part == "key" else self.value
 
-    def sidecar(self, stream: str) -> Shape:
+    def sidecar(self, stream: str) -> ObjectShape:
         """Return the shape of the files of keys or headers: the part alone, under its name if it can have one."""
         form = (self.sidecars.keys if stream == "keys" else self.sidecars.headers) or ""
         part, bare = ("key", form in ("json", "bytes")) if stream == "keys" else ("headers", False)
-        return Shape(
+        return ObjectShape(
             form,
             self.value,
             self.key,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from s3lake.errors import ConfigurationError
 from s3lake.index.store import Stores
-from s3lake.lake.objects import Shape
+from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.committed import open_input, read_object
 from s3lake.records.schema.types import List, Map, Primitive, Struct, Type
 
@@ -59,7 +59,7 @@ def open_dataset(
         ]
         return ds.FileSystemDataset(fragments, schema, form, bucket)
 
-    def read(file: tuple[File, Shape]) -> pa.Table:
+    def read(file: tuple[File, ObjectShape]) -> pa.Table:
         return pa.Table.from_batches(read_object(store, sink.bucket, file[0].key, file[1], schema), schema)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-read") as pool:

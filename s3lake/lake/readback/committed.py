@@ -16,7 +16,7 @@ from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.form import shape_of
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.schema.types import Columns, from_document
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def files(
 def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
     """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
     for manifest in committed:
-        shape, schemas = Shape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
+        shape, schemas = ObjectShape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
         for file in files_of([manifest], "data"):
             if file.columns not in schemas:
                 schemas[file.columns] = columns.read_schema(shape.for_file(file), recorded)
@@ -179,8 +179,8 @@ class CommittedInput:
         recorded: the columns of the sink's files.
     """
 
-    files: list[tuple[File, Shape]]
-    form: Shape
+    files: list[tuple[File, ObjectShape]]
+    form: ObjectShape
     recorded: Columns
 
     @property
@@ -200,11 +200,11 @@ def open_input(
         MissingDocumentError: a manifest is missing from the index.
     """
     index = open_index(sink, topic, store)
-    files: list[tuple[File, Shape]] = []
+    files: list[tuple[File, ObjectShape]] = []
     form, since = None, ""
     tiles = read_complete_tiles(index, sink, asked_hours, allow_incomplete=allow_incomplete)
     for manifest in read_manifests(index, tiles):
-        shape = Shape.from_manifest(manifest)
+        shape = ObjectShape.from_manifest(manifest)
         if form is None:
             form, since = msgspec.structs.replace(shape, columns=None), manifest.hour
         elif _get_row_form(shape) != _get_row_form(form):
@@ -216,7 +216,7 @@ def open_input(
     return CommittedInput(files, form or shape_of(sink.after_transforms), read_recorded_columns(index))
 
 
-def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_object(store: Store, bucket: str, key: str, shape: ObjectShape, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an object in the columns of `schema`; Spark's workers call this too.
 
     Raises:
@@ -228,13 +228,13 @@ def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Sc
     yield from read_batches(shape, document.body, key, schema)
 
 
-def _get_row_form(shape: Shape) -> Any:
+def _get_row_form(shape: ObjectShape) -> Any:
     """Return what must be the same in all commits that are read together: it decides the columns."""
     envelope = shape.envelope and msgspec.structs.replace(shape.envelope, stream="", topic="")
     return shape.format, shape.value, shape.key, envelope
 
 
-def _describe(shape: Shape) -> str:
+def _describe(shape: ObjectShape) -> str:
     envelope = shape.envelope
     words = f"envelope {envelope.style} of {', '.join(envelope.fields)}" if envelope else "no envelope"
     return f"{shape.format} with converter.key {shape.key}, converter.value {shape.value} and {words}"

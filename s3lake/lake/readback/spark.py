@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.index.store import Stores
-from s3lake.lake.objects import Shape
+from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.committed import open_input, read_object
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def read_frame(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     committed = open_input(sink, topic, stores(sink.bucket), asked_hours, allow_incomplete=allow_incomplete)
-    shapes: dict[Shape, int] = {}
+    shapes: dict[ObjectShape, int] = {}
     files = [(file.key, shapes.setdefault(shape, len(shapes))) for file, shape in committed.files]
     session = spark()
     ddl = session.createDataFrame([], from_arrow_schema(committed.schema)).schema
@@ -52,7 +52,7 @@ def read_frame(
 
 
 def _read_objects(
-    stores: Stores, bucket: str, shapes: Sequence[Shape], schema: pa.Schema, listed: Iterable[pa.RecordBatch]
+    stores: Stores, bucket: str, shapes: Sequence[ObjectShape], schema: pa.Schema, listed: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     store = stores(bucket)
     for batch in listed:

@@ -30,7 +30,7 @@ from s3lake.lake.verify.report import (
     NotChecked,
     NotLanded,
     PartitionReport,
-    Report,
+    VerifyReport,
     add_counts,
     build_report,
     combine_reports,
@@ -50,7 +50,7 @@ __all__ = [
     "NotChecked",
     "NotLanded",
     "PartitionReport",
-    "Report",
+    "VerifyReport",
     "combine_reports",
     "open_log",
     "verify_against",
@@ -77,7 +77,9 @@ def open_log(config: Config) -> Iterator[Log]:
         yield SourceLog(open_source(config, _PATIENCE_S))
 
 
-def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
+def verify_against(
+    sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None
+) -> VerifyReport:
     """Compare what a sink has landed of a topic with its log, and name what it should have landed and has not.
 
     Args:
@@ -106,7 +108,7 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
 
 def _compare_hours(
     context: VerifyContext, head: TopicHead, selected: list[str], now_ms: int, advance: Advance
-) -> Iterator[Report]:
+) -> Iterator[VerifyReport]:
     index, before, replaced = context.index, None, False
     for hour in selected:
         stored = index.tile(hour)
@@ -138,7 +140,7 @@ def _compare_hours(
 
 def _compare_until_stable(
     context: VerifyContext, tile: Tile, kafka: TopicOffsets | None, advance: Advance
-) -> tuple[Tile, Report]:
+) -> tuple[Tile, VerifyReport]:
     """Compare a tile, again when Kafka expired some of it meanwhile, or a rewrite took its objects away."""
     index = context.index
     for _ in range(_TRIES):
@@ -234,5 +236,5 @@ def _find_notices(head: TopicHead, tile: Tile, kafka: TopicOffsets, now_ms: int)
     return [*describe_before_start(tile.hour, before_start), *describe_stamps_ahead(stamped_ahead)]
 
 
-def _report_difference(topic: str, hour: str, what: DifferenceType, text: str) -> Report:
+def _report_difference(topic: str, hour: str, what: DifferenceType, text: str) -> VerifyReport:
     return build_report(differences=[Difference(what, topic, hour, None, text)])

@@ -17,7 +17,7 @@ from fastavro.write import LOGICAL_WRITERS
 
 from s3lake.lake.verify.avro_bytes import has_empty_items, require_datum
 from s3lake.lake.verify.avro_defaults import build_filler, name_branches
-from s3lake.lake.verify.values import EXACT, Decode, Float32, Map, Uuid, keep
+from s3lake.lake.verify.values import EXACT, Decode, MapValue, SinglePrecision, Uuid, keep
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
@@ -43,8 +43,8 @@ def _write_decimal(value: Decimal, schema: Any) -> bytes:
 
 
 LOGICAL_READERS["int-s3lake.int"] = _read_int
-LOGICAL_READERS["float-s3lake.float"] = lambda value, *_: Float32(value)
-LOGICAL_READERS["map-s3lake.map"] = lambda value, *_: Map(value)
+LOGICAL_READERS["float-s3lake.float"] = lambda value, *_: SinglePrecision(value)
+LOGICAL_READERS["map-s3lake.map"] = lambda value, *_: MapValue(value)
 LOGICAL_READERS["bytes-s3lake.decimal"] = LOGICAL_READERS["fixed-s3lake.decimal"] = _read_decimal
 LOGICAL_READERS["string-s3lake.uuid"] = lambda value, *_: Uuid(value)
 LOGICAL_READERS["fixed-s3lake.uuid"] = lambda value, *_: Uuid(UUID(bytes=value))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from s3lake.lake.verify.values import Float32, Map, keep
+from s3lake.lake.verify.values import MapValue, SinglePrecision, keep
 
 Fill = Callable[[Any], Any]
 _BY_TYPE: dict[str, Fill] = {
-    "float": Float32,
+    "float": SinglePrecision,
     "double": float,
     "bytes": lambda text: text.encode("latin-1"),
-    "map": Map,
+    "map": MapValue,
 }
 
 
@@ -31,7 +31,7 @@ def build_filler(schema: Any, named: Mapping[str, Any]) -> Fill:
             return lambda items: [None if item is None else fill_item(item) for item in items]
         case "map":
             fill = build_filler(schema["values"], named)
-            return lambda value: Map({name: None if one is None else fill(one) for name, one in value.items()})
+            return lambda value: MapValue({name: None if one is None else fill(one) for name, one in value.items()})
     return keep
 
 

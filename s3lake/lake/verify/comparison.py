@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from s3lake.errors import UnreadableError
 from s3lake.index.commit.documents import File
 from s3lake.index.commit.index import TopicIndex
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 from s3lake.lake.verify.dead_letters import DeadLetters
 from s3lake.lake.verify.digests import (
     BUCKETS,
@@ -86,7 +86,9 @@ class Comparison:
         )  # Kafka still has all that the commit could read
         self._replaces, store, topic = replaces_files(context.sink), context.index.store, context.index.topic
         self._shape = (
-            Shape.from_manifest(commit_range.manifest) if commit_range.manifest else Shape(context.sink.format.type)
+            ObjectShape.from_manifest(commit_range.manifest)
+            if commit_range.manifest
+            else ObjectShape(context.sink.format.type)
         )
         self._records = ExpectedRecords(context.sink, topic, self._shape, commit_range, replaces=self._replaces)
         self._groups = group_files(commit_range.files)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.lake.verify.values import Float32, Map, Mismatch, Pairs, keep, parse_json
+from s3lake.lake.verify.values import MapValue, Mismatch, Pairs, SinglePrecision, keep, parse_json
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -77,7 +77,7 @@ def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast], null_to
         case "map":
             key, inner = build(schema["keys"]), build(schema["values"])
             if schema["keys"]["type"] == "string":
-                return lambda value: Map({name: inner(cell) for name, cell in _list_entries(value)})
+                return lambda value: MapValue({name: inner(cell) for name, cell in _list_entries(value)})
             return lambda value: Pairs([(key(name), inner(cell)) for name, cell in _list_entries(value)])
         case "bytes" if schema.get("name") == f"{_LOGICAL}Decimal":
             scale = int(schema.get("parameters", {}).get("scale", 0))
@@ -114,11 +114,11 @@ def to_double(value: Any) -> float:
     return number
 
 
-def to_float(value: Any) -> Float32:
+def to_float(value: Any) -> SinglePrecision:
     """Return a float of 32 bits from a number, or from the name of one that JSON does not have."""
     import numpy as np
 
-    number = Float32(np.float32(to_double(value)))
+    number = SinglePrecision(np.float32(to_double(value)))
     if isinstance(value, int) and value != float(number):
         raise Mismatch(f"{value} is not a float")
     return number

@@ -4,7 +4,7 @@ from s3lake.errors import UnreadableError
 from s3lake.index.commit.documents import File
 from s3lake.index.store import Store
 from s3lake.lake.objects import content
-from s3lake.lake.objects.dead_letters import DeadLetter, parse_dead_letter
+from s3lake.lake.objects.dead_letters import StoredDeadLetter, parse_dead_letter
 from s3lake.lake.objects.shape import LINE_FRAMING
 from s3lake.lake.verify.digests import describe_offsets
 from s3lake.lake.verify.files import read_body
@@ -91,7 +91,7 @@ class DeadLetters:
         else:
             self._digests[letter.offset] = _digest_record(letter.value, letter.timestamp_ms, letter.key, letter.headers)
 
-    def _find_problem(self, letter: DeadLetter, place: str) -> str:
+    def _find_problem(self, letter: StoredDeadLetter, place: str) -> str:
         if (letter.topic, letter.partition) != (self._topic, self._range.partition):
             return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
         if letter.offset in self._digests:

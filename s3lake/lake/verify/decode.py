@@ -10,7 +10,7 @@ from typing import Any
 from s3lake.errors import S3LakeError
 from s3lake.lake.verify import avro, connect
 from s3lake.lake.verify.json_defaults import Defaults
-from s3lake.lake.verify.values import Decode, Float32, Mismatch, keep, parse_json
+from s3lake.lake.verify.values import Decode, Mismatch, SinglePrecision, keep, parse_json
 from s3lake.records.schema.registry import Connection, RegisteredSchema, UnknownSchema, get_client
 
 _NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
@@ -57,7 +57,7 @@ def build_decoder(
             return partial(_decode_registered, registry, counted, null_to_default)
         case "float":
             unpack = struct.Struct(_NUMBERS[converter]).unpack
-            return lambda data: Float32(unpack(data)[0])
+            return lambda data: SinglePrecision(unpack(data)[0])
         case _:
             unpack = struct.Struct(_NUMBERS[converter]).unpack
             return lambda data: unpack(data)[0]

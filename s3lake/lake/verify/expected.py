@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 from s3lake.lake.verify.decode import REGISTERED, find_unknown_schema
 from s3lake.lake.verify.index_checks import CommitRange
 from s3lake.lake.verify.log import UNREADABLE, Records
@@ -31,7 +31,9 @@ class ExpectedRecords:
         needs: the parts of records that are needed, next to their values.
     """
 
-    def __init__(self, sink: Sink, topic: str, shape: Shape, commit_range: CommitRange, *, replaces: bool) -> None:
+    def __init__(
+        self, sink: Sink, topic: str, shape: ObjectShape, commit_range: CommitRange, *, replaces: bool
+    ) -> None:
         """Find out how; `replaces` says that a later record replaces the file of an earlier one."""
         self.registry = sink.converter.registry.connection if sink.converter.registry else None
         self.reason = ""

@@ -14,14 +14,14 @@ from s3lake.errors import UnreadableError
 from s3lake.index.commit.documents import File
 from s3lake.index.store import Store
 from s3lake.lake.objects import content, open_columns
-from s3lake.lake.objects.shape import Framing, Shape
+from s3lake.lake.objects.shape import FramingBytes, ObjectShape
 from s3lake.lake.verify.log import Records
-from s3lake.lake.verify.rows import Rows
+from s3lake.lake.verify.rows import StreamDigester
 from s3lake.lake.verify.values import DIGEST_BYTES, digest_row
 from s3lake.records.schema.registry import Connection
 
 _ROWS = 10_000
-_JOINED = Framing(b"", b"", b"")
+_JOINED = FramingBytes(b"", b"", b"")
 _OVERLAP = "its files overlap, and what separates their records may be inside of one"
 _UNSEPARATED = "s3lake wrote its rows, in which what separates them may be: use format json"
 _NO_DATA = digest_row("no data")
@@ -71,13 +71,13 @@ def read_body(store: Store, key: str) -> bytes:
     return document.body
 
 
-def list_stream_shapes(shape: Shape) -> dict[str, Shape]:
+def list_stream_shapes(shape: ObjectShape) -> dict[str, ObjectShape]:
     """Return the shape of each stream of a commit's files."""
     sidecars = {"keys": shape.sidecars.keys, "headers": shape.sidecars.headers}
     return {"data": shape, **{stream: shape.sidecar(stream) for stream, format in sidecars.items() if format}}
 
 
-def count_rows(shape: Shape, group: FileGroup, bodies: Mapping[str, bytes]) -> int:
+def count_rows(shape: ObjectShape, group: FileGroup, bodies: Mapping[str, bytes]) -> int:
     """Count the rows of a group's first file; as many as the manifest says if nothing separates them.
 
     Raises:
@@ -104,7 +104,7 @@ class CommitFiles:
         self,
         store: Store,
         topic: str,
-        shape: Shape,
+        shape: ObjectShape,
         groups: Sequence[FileGroup],
         registry: Connection | None,
         *,
@@ -113,7 +113,7 @@ class CommitFiles:
         """Prepare to read `groups`; `in_order` says that records are in files in the order of their offsets."""
         self.groups, self._store = list(groups), store
         shapes = list_stream_shapes(shape)
-        self._rows = {stream: Rows(own, topic, registry) for stream, own in shapes.items() if own.separable}
+        self._rows = {stream: StreamDigester(own, topic, registry) for stream, own in shapes.items() if own.separable}
         self._without_data = any("data" not in group.files for group in groups)
         self._shapes, self._texts = shapes, dict[str, Callable[[Records], list[bytes]]]()
         self._orders: dict[str, FileOrder] = {}
@@ -123,7 +123,7 @@ class CommitFiles:
                 continue
             assert own.frame is not None
             order = FileOrder([group.files[stream] for group in groups if stream in group.files], own.frame)
-            texts = Rows(own, topic, registry).texts
+            texts = StreamDigester(own, topic, registry).texts
             if texts is None or not order.is_apart:
                 self.counted_reason = _UNSEPARATED if texts is None else _OVERLAP
             else:
@@ -211,7 +211,7 @@ class FileOrder:
         is_apart: True if a record's offset says in which file it is.
     """
 
-    def __init__(self, files: Sequence[File], frame: Framing) -> None:
+    def __init__(self, files: Sequence[File], frame: FramingBytes) -> None:
         """Prepare to compare `files`, in which the units of records are framed so."""
         self._frame, self._files = frame, sorted(files, key=attrgetter("first_offset"))
         neighbours = zip(self._files, self._files[1:], strict=False)

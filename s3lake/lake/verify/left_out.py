@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 
 _KEY = "key:"
 """The prefix of the path of a field of keys in a manifest, which counts fields of keys and of values."""
@@ -20,12 +20,12 @@ def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
     return value
 
 
-def split_paths(shape: Shape, part: str) -> list[list[str]]:
+def split_paths(shape: ObjectShape, part: str) -> list[list[str]]:
     """Return the paths of the fields of keys or values that are not compared, as steps: left out, or filled."""
     return [_STEP.findall(path) for path in sorted(list_counted(shape, part))]
 
 
-def list_counted(shape: Shape, part: str) -> frozenset[str]:
+def list_counted(shape: ObjectShape, part: str) -> frozenset[str]:
     """Return the paths of fields of keys or values that the manifest counts as left out, or filled."""
     of_keys = frozenset(path for path in shape.uncompared if path.startswith(_KEY))
     return frozenset(path.removeprefix(_KEY) for path in of_keys) if part == "key" else shape.uncompared - of_keys

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.source.offsets import TopicOffsets
-from s3lake.source.opening import Source
+from s3lake.source.opening import RecordSource
 from s3lake.source.records import OffsetRange
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -75,7 +75,7 @@ class Log(Protocol):
 class SourceLog:
     """The log of a source other than Kafka, read by the reader that its tasks use: it has only this one."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordSource) -> None:
         self._source = source
         self.snapshot, self.find_offset_since = source.offsets.snapshot, source.offsets.find_offset_since
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from google.protobuf import descriptor_pb2
 
 from s3lake.lake.verify import protobuf_wire as wire
-from s3lake.lake.verify.values import EXACT, Decode, Float32, Map, Mismatch
+from s3lake.lake.verify.values import EXACT, Decode, MapValue, Mismatch, SinglePrecision
 from s3lake.records.schema import protoc
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _make_member(field: FieldDescriptor, oneof: str, exact: bool) -> _Member:
     of = (field.name, oneof, _WIRES.get(field.type, wire.VARINT), field.is_repeated)
     if inner is not None and inner.GetOptions().map_entry:
         key, value = (_make_member(inner.fields_by_name[name], "", exact) for name in ("key", "value"))
-        return _Member(*of, inner, _keep, (key, value), Map() if key.wire == wire.BYTES else [], exact)
+        return _Member(*of, inner, _keep, (key, value), MapValue() if key.wire == wire.BYTES else [], exact)
     if inner is not None:
         read = _find_known(field, inner, exact) or _keep
         return _Member(*of, inner, read, None, [] if field.is_repeated else None, exact)
@@ -147,7 +147,7 @@ def _make_member(field: FieldDescriptor, oneof: str, exact: bool) -> _Member:
 
 
 def _to_struct(
-    descriptor: Descriptor, fields: list[wire.Field], path: str, unknown: set[str], exact: bool
+    descriptor: Descriptor, fields: list[wire.WireField], path: str, unknown: set[str], exact: bool
 ) -> dict[str, Any]:
     """Return a message; adds the paths of what its schema does not have."""
     members = _list_members(descriptor, exact)
@@ -224,7 +224,7 @@ def _to_map(entry: tuple[_Member, _Member], entries: Any, path: str, unknown: se
             values[name] = value.read(last[name])
         else:
             values[name] = value.read(_to_struct(value.inner, last[name], path, unknown, value.exact))
-    return Map(values) if key.wire == wire.BYTES else [{"key": name, "value": one} for name, one in values.items()]
+    return MapValue(values) if key.wire == wire.BYTES else [{"key": name, "value": one} for name, one in values.items()]
 
 
 # Values
@@ -258,7 +258,7 @@ def _name_value(enum: EnumDescriptor) -> _Read:
 
 _SCALARS: dict[int, _Read] = {
     _OF.TYPE_DOUBLE: lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0],
-    _OF.TYPE_FLOAT: lambda bits: Float32(struct.unpack("<f", struct.pack("<I", bits))[0]),
+    _OF.TYPE_FLOAT: lambda bits: SinglePrecision(struct.unpack("<f", struct.pack("<I", bits))[0]),
     _OF.TYPE_BOOL: bool,
     _OF.TYPE_STRING: bytes.decode,
     _OF.TYPE_BYTES: _keep,

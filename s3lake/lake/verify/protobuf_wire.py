@@ -12,7 +12,7 @@ VARINT, FIXED64, BYTES, GROUP, END, FIXED32 = range(6)
 _DEEPEST = 100
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """A field as it comes: an integer of its bits, its bytes, or the fields of a group."""
 
     number: int
@@ -24,7 +24,7 @@ class WireError(ValueError):
     """The data is not a message."""
 
 
-def read_fields(data: bytes) -> list[Field]:
+def read_fields(data: bytes) -> list[WireField]:
     """Return the fields of a message in their order.
 
     Raises:
@@ -67,11 +67,11 @@ def unpack(data: bytes, wire: int) -> list[int]:
     return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
 
 
-def _read_until(data: bytes, at: int, group: int, depth: int) -> tuple[list[Field], int]:
+def _read_until(data: bytes, at: int, group: int, depth: int) -> tuple[list[WireField], int]:
     """Return the fields up to the end of a group, or of the data if the group is 0, and where they end."""
     if depth > _DEEPEST:
         raise WireError("it is nested too deeply")
-    fields: list[Field] = []
+    fields: list[WireField] = []
     while at < len(data):
         tag, at = read_varint(data, at)
         number, wire = tag >> 3, tag & 7
@@ -97,7 +97,7 @@ def _read_until(data: bytes, at: int, group: int, depth: int) -> tuple[list[Fiel
             content = data[at : at + size]
             content = content if wire == BYTES else int.from_bytes(content, "little")
             at += size
-        fields.append(Field(number, wire, content))
+        fields.append(WireField(number, wire, content))
     if group:
         raise WireError("a group does not end")
     return fields, at

@@ -140,7 +140,7 @@ class NotLanded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Counts):
+class VerifyReport(Counts):
     """The result for one or many topics. Offsets that Kafka no longer has do not make it less clean.
 
     Attributes:
@@ -177,7 +177,7 @@ class Report(Counts):
     def _not_checked(self) -> Iterable[NotChecked]:
         return chain.from_iterable(partition.not_checkable for partition in self.checked)
 
-    def allow_current_hour(self) -> "Report":
+    def allow_current_hour(self) -> "VerifyReport":
         """Return the report with what the current hour lacks as allowed."""
         return replace(self, unlanded=tuple(replace(hours, allowed=hours.under_way) for hours in self.unlanded))
 
@@ -187,10 +187,10 @@ def build_report(
     differences: Iterable[Difference] = (),
     unlanded: Iterable[NotLanded] = (),
     notices: Iterable[str] = (),
-) -> Report:
+) -> VerifyReport:
     """Return a report with the sums of its topic-partitions."""
     partitions = tuple(checked)
-    return Report(
+    return VerifyReport(
         checked=partitions,
         differences=tuple(differences),
         unlanded=tuple(unlanded),
@@ -199,7 +199,7 @@ def build_report(
     )
 
 
-def combine_reports(reports: Iterable[Report]) -> Report:
+def combine_reports(reports: Iterable[VerifyReport]) -> VerifyReport:
     """Return one report of many."""
     every = tuple(reports)
     return build_report(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from s3lake.index.commit.documents import File
 from s3lake.lake.objects import avro, content, open_columns
 from s3lake.lake.objects.rows import build_row_reader
-from s3lake.lake.objects.shape import BYTES, STRING, Shape
+from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 from s3lake.lake.verify.column_values import cast_cell, cast_json, strip_schema
 from s3lake.lake.verify.connect import decode_connect
 from s3lake.lake.verify.decode import TYPED, build_decoder
@@ -46,14 +46,14 @@ _ROWS = 500
 _Texts = Callable[[Records], list[bytes]]
 
 
-class Rows:
+class StreamDigester:
     """How one stream of a commit's files (data, keys or headers) is digested.
 
     Attributes:
         texts: makes the texts of records, if files have them as Kafka does; None if rows are compared by their parts.
     """
 
-    def __init__(self, shape: Shape, topic: str, registry: Connection | None) -> None:
+    def __init__(self, shape: ObjectShape, topic: str, registry: Connection | None) -> None:
         self._shape, self._topic, self._envelope = shape, topic, shape.envelope
         # Whose JSON need not be the producer's text: a default may be added, which only a registry has.
         self._typed = TYPED if registry is None else TYPED | {"json_schema"}
@@ -291,7 +291,7 @@ class Rows:
         return cell or None if name == "headers" else cell
 
 
-def _find_texts(shape: Shape) -> _Texts | None:
+def _find_texts(shape: ObjectShape) -> _Texts | None:
     """Return what makes the texts of records, if files of a shape have them as Kafka does; else None."""
     if shape.envelope is not None:
         return (lambda records: [key or b"" for key in records.keys]) if shape.format == "bytes" else None

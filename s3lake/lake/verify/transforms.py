@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.lake.verify.log import Records, to_records
-from s3lake.lake.verify.values import Decoded, Float32, Map, Pairs, PlainJson, Uuid
+from s3lake.lake.verify.values import Decoded, MapValue, Pairs, PlainJson, SinglePrecision, Uuid
 from s3lake.records.transform.batch import apply_chain
 from s3lake.records.transform.chain import Chain
 from s3lake.source.records import SCHEMA
@@ -114,13 +114,13 @@ def _read_cell(cell: pa.Scalar, detail: Detail | None) -> Any:
         return {name: _read_cell(part, each) for (name, part), each in pairs}
     item = inner[0] if inner else None
     if of.is_map(type):
-        return Map({entry["key"].as_py(): _read_cell(entry["value"], item) for entry in cell.values})
+        return MapValue({entry["key"].as_py(): _read_cell(entry["value"], item) for entry in cell.values})
     if of.is_list(type):
         cells = [_read_cell(each, item) for each in cell.values]
         is_map = item is not None and item.name == _MAP_ENTRY
         return Pairs([(entry["key"], entry["value"]) for entry in cells]) if is_map else cells
     if of.is_float32(type):
-        return Float32(cell.as_py())
+        return SinglePrecision(cell.as_py())
     if of.is_timestamp(type) or of.is_time(type) or of.is_date(type):
         return cell.value  # the number: Python has no nanoseconds, and no year 10000
     return Uuid(cell.as_py()) if isinstance(cell, pa.UuidScalar) else cell.as_py()

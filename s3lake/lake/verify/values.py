@@ -33,7 +33,7 @@ _pack = msgspec.msgpack.Encoder(order="sorted", decimal_format="number").encode
 _compact = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Float32(float):
+class SinglePrecision(float):
     """A number of 32 bits: JSON has fewer digits of it."""
 
 
@@ -43,7 +43,7 @@ class Uuid(str):
     __slots__ = ()
 
 
-class Map(dict):  # type: ignore[type-arg]
+class MapValue(dict):  # type: ignore[type-arg]
     """A map: a null in it is an entry, unlike a null field."""
 
 
@@ -113,11 +113,11 @@ def to_column_form(value: Any) -> Any:
         if value and type(value[0]) is tuple:  # a map of a file
             return [[name, to_column_form(inner)] for name, inner in sorted(value, key=lambda entry: str(entry[0]))]
         return [to_column_form(item) for item in value]
-    if of is float or of is Float32:
+    if of is float or of is SinglePrecision:
         return to_float_form(value)
     if of is Decimal:
         return _make_number(_format_digits(value))
-    if of is Map:
+    if of is MapValue:
         return [[name, to_column_form(value[name])] for name in sorted(value)]
     if of is Pairs:
         return [to_column_form({"key": key, "value": inner}) for key, inner in value]
@@ -142,7 +142,7 @@ def to_json_form(value: Any) -> Any:
             return value
         if of is int:
             return value if -_LARGEST <= value < _LARGEST else _make_number(_format_digits(Decimal(value)))
-        if of is dict or of is Map:
+        if of is dict or of is MapValue:
             return {name: convert(inner) for name, inner in value.items() if inner is not None}
         if of is list:
             return [convert(item) for item in value]
@@ -156,7 +156,7 @@ def to_json_form(value: Any) -> Any:
             return str(value)
         if not math.isfinite(value):
             return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-        return _to_number(Decimal(_format_float32(value) if of is Float32 else repr(value)))
+        return _to_number(Decimal(_format_float32(value) if of is SinglePrecision else repr(value)))
 
     return convert(value)
 

@@ -15,7 +15,7 @@ from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.opening import finish_creation
 from s3lake.index.plan.tile import Span, Tile
-from s3lake.land.adopt.group import Group, Groups
+from s3lake.land.adopt.group import GroupOffsets, Groups
 from s3lake.land.adopt.lenses import read_locks
 from s3lake.land.adopt.names import build_name_pattern
 from s3lake.source.offsets import Offsets, TopicOffsets
@@ -44,7 +44,7 @@ class Authority:
     place: str
     offsets: Mapping[int, int]
     problems: Mapping[int, str]
-    group: Group
+    group: GroupOffsets
 
 
 @dataclass(frozen=True)

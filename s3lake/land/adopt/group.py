@@ -33,7 +33,7 @@ _REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATI
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupOffsets:
     """A consumer group.
 
     Attributes:
@@ -48,7 +48,7 @@ class Group:
 class Groups(Protocol):
     """The source of consumer groups: Kafka, or a fake one in tests."""
 
-    def read(self, name: str, topic: str) -> Group:
+    def read(self, name: str, topic: str) -> GroupOffsets:
         """The group `name` and its offsets of `topic`; one without offsets where there is no such group."""
         ...
 
@@ -69,7 +69,7 @@ class KafkaGroups:
             "bootstrap.servers": bootstrap_servers,
         }
 
-    def read(self, name: str, topic: str) -> Group:
+    def read(self, name: str, topic: str) -> GroupOffsets:
         """See `Groups.read`.
 
         Raises:
@@ -82,7 +82,7 @@ class KafkaGroups:
             name, deadline, lambda left: client.describe_consumer_groups([name], request_timeout=left)
         )
         if described is None:
-            return Group()
+            return GroupOffsets()
         groups = [ConsumerGroupTopicPartitions(name)]
         committed = self._ask(
             name,
@@ -96,7 +96,7 @@ class KafkaGroups:
         offsets = {one.partition: one.offset for one in of_topic if one.offset >= 0}
         state = described.state
         running = "" if state in _STOPPED else f"{state.name.lower()}, {len(described.members)} members"
-        return Group(offsets, running)
+        return GroupOffsets(offsets, running)
 
     def _ask(self, name: str, deadline: float, question: Callable[[float], Mapping[str, Future[Any]]]) -> Any:
         """Return the answer, None if the group does not exist; asked again while the group's coordinator changes."""

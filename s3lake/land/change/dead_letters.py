@@ -15,7 +15,7 @@ from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
-from s3lake.lake.objects.dead_letters import DeadLetter, read_dead_letters
+from s3lake.lake.objects.dead_letters import StoredDeadLetter, read_dead_letters
 from s3lake.lake.readback.committed import read_tiles
 from s3lake.land.target import TopicSink
 
@@ -32,7 +32,7 @@ class ReasonFilter:
 
     reason: str | None = None
 
-    def __call__(self, letter: DeadLetter) -> bool:
+    def __call__(self, letter: StoredDeadLetter) -> bool:
         """Return whether a dead letter is chosen."""
         if self.reason is None:
             return True
@@ -40,7 +40,7 @@ class ReasonFilter:
         return any(self.reason.lower() in text for text in texts)
 
 
-def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[DeadLetter]:
+def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters of a commit, or of `only` one topic-partition of it, by topic-partition and offset.
 
     Raises:
@@ -56,9 +56,9 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
         yield from heapq.merge(*objects, key=attrgetter("offset"))
 
 
-def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[DeadLetter]:
+def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[StoredDeadLetter]:
     """Some dead letters of these commits, `most` at most, from the begin of their objects, of which little is read."""
-    some: list[DeadLetter] = []
+    some: list[StoredDeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:
             if file.stream != LETTERS or len(some) >= most:

@@ -22,8 +22,8 @@ from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason
 from s3lake.index.commit.letters import Tally, merge_reasons
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import Store
-from s3lake.lake.objects import Shape, columns, content, open_columns, read_batches
-from s3lake.lake.objects.dead_letters import DeadLetter, read_dead_letters
+from s3lake.lake.objects import ObjectShape, columns, content, open_columns, read_batches
+from s3lake.lake.objects.dead_letters import StoredDeadLetter, read_dead_letters
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.file_sets import (
     FileSet,
@@ -194,7 +194,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
 
 def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
     """Return the columns that rows of a commit's data may have."""
-    return columns.read_schema(Shape.from_manifest(manifest), recorded)
+    return columns.read_schema(ObjectShape.from_manifest(manifest), recorded)
 
 
 def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Columns) -> Iterator[int]:
@@ -222,7 +222,7 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
         row += batch.num_rows
 
 
-def _read_table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
+def _read_table(shape: ObjectShape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
     """Read the columns that a condition names, as far as a file really has them."""
     if shape.format in ("parquet", "avro"):
         asked = where.columns(open_columns(shape, body, key).schema)
@@ -239,7 +239,7 @@ def _read_table(shape: Shape, body: bytes, key: str, where: Condition, recorded:
     return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
 
 
-def _to_row(letter: DeadLetter) -> Mapping[str, object]:
+def _to_row(letter: StoredDeadLetter) -> Mapping[str, object]:
     return {
         "topic": letter.topic,
         "partition": letter.partition,

@@ -20,7 +20,7 @@ from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, stage_object
 from s3lake.lake.objects import avro, content, csv
-from s3lake.lake.objects.shape import LINE_FRAMING, Shape
+from s3lake.lake.objects.shape import LINE_FRAMING, ObjectShape
 from s3lake.land import binding
 from s3lake.records.encode import Disk, FileFormat, Out
 from s3lake.records.encode.avro import AvroEncoder
@@ -65,11 +65,11 @@ def list_file_sets(manifests: Iterable[Manifest]) -> list[FileSet]:
     return file_sets
 
 
-def shape_of_stream(manifest: Manifest, stream: str) -> Shape:
+def shape_of_stream(manifest: Manifest, stream: str) -> ObjectShape:
     """Return the shape of a commit's files of one stream."""
     if stream == LETTERS:
-        return Shape("json")
-    shape = Shape.from_manifest(manifest)
+        return ObjectShape("json")
+    shape = ObjectShape.from_manifest(manifest)
     return shape if stream == "data" else shape.sidecar(stream)
 
 
@@ -159,7 +159,7 @@ def stage_files(
 # A file without some of its rows: the others as they are, in text files and Avro byte by byte
 
 
-def _write_without(rows: Set[int], shape: Shape, body: BinaryIO, key: str, out: Out, disk: Disk) -> None:
+def _write_without(rows: Set[int], shape: ObjectShape, body: BinaryIO, key: str, out: Out, disk: Disk) -> None:
     """Write a file of this shape again without some rows; `disk` takes what memory cannot hold."""
     if shape.format == "parquet":
         _write_parquet(rows, shape, body, out, disk)
@@ -169,7 +169,7 @@ def _write_without(rows: Set[int], shape: Shape, body: BinaryIO, key: str, out: 
         _write_text(rows, shape, body, key, out)
 
 
-def _write_text(rows: Set[int], shape: Shape, body: BinaryIO, key: str, out: Out) -> None:
+def _write_text(rows: Set[int], shape: ObjectShape, body: BinaryIO, key: str, out: Out) -> None:
     frame = shape.frame or LINE_FRAMING
     framing = (frame.opening.decode(), frame.between.decode(), frame.closing.decode())
     encoder = TextEncoder(FileFormat(shape.format, shape.codec, header=False, framing=framing), out)
@@ -181,7 +181,7 @@ def _write_text(rows: Set[int], shape: Shape, body: BinaryIO, key: str, out: Out
     encoder.close()
 
 
-def _records(shape: Shape, body: BinaryIO, key: str) -> Iterator[list[bytes]]:
+def _records(shape: ObjectShape, body: BinaryIO, key: str) -> Iterator[list[bytes]]:
     if not shape.in_columns:
         yield from content.split_records(shape, body, key)
         return
@@ -191,7 +191,7 @@ def _records(shape: Shape, body: BinaryIO, key: str) -> Iterator[list[bytes]]:
     )
 
 
-def _write_avro(rows: Set[int], shape: Shape, body: BinaryIO, out: Out, disk: Disk) -> None:
+def _write_avro(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, disk: Disk) -> None:
     import fastavro
 
     blocks: Any = fastavro.block_reader(body)
@@ -212,7 +212,7 @@ def _write_avro(rows: Set[int], shape: Shape, body: BinaryIO, out: Out, disk: Di
     encoder.close()
 
 
-def _write_parquet(rows: Set[int], shape: Shape, body: BinaryIO, out: Out, disk: Disk) -> None:
+def _write_parquet(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, disk: Disk) -> None:
     import pyarrow.parquet as pq
 
     from s3lake.records.encode.parquet import ParquetEncoder

@@ -16,7 +16,7 @@ from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, Upload
 from s3lake.lake.objects.digest import Digest
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 from s3lake.land.change.file_sets import FileSet
 from s3lake.land.change.replace import CannotChange
 from s3lake.land.change.staged_copies import StagedCopies, copy_object
@@ -42,7 +42,7 @@ class _NewObject:
     upload: Upload
     joiner: Joiner
     sending: Behind
-    shape: Shape | None
+    shape: ObjectShape | None
     sources: Digest = field(default_factory=Digest)
 
     def add(self, body: BinaryIO, file: File) -> None:
@@ -86,7 +86,7 @@ class FileJoiner:
     commit: str
     keys: KeyLayout
     rule: FileRule
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str, ObjectShape]
 
     def __call__(self, sources: Sequence[FileSet]) -> list[File]:
         """Stage the files that the sources become.

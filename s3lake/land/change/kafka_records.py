@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.index.commit.documents import File
-from s3lake.lake.objects import Body, Shape, columns, read_batches, read_rows
+from s3lake.lake.objects import Body, ObjectShape, columns, read_batches, read_rows
 from s3lake.lake.objects.shape import BYTES, STRING
 from s3lake.land.given import Record
 
@@ -33,7 +33,7 @@ class Parts:
     lacking: str = ""
 
     @classmethod
-    def from_shape(cls, shape: Shape) -> Parts:
+    def from_shape(cls, shape: ObjectShape) -> Parts:
         """Return the parts that a shape has."""
         fields = shape.envelope.fields if shape.envelope else ()
         metadata = "metadata" in fields
@@ -44,7 +44,7 @@ class Parts:
         return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
 
 
-def _lacking(shape: Shape) -> str:
+def _lacking(shape: ObjectShape) -> str:
     envelope = shape.envelope
     if envelope is not None and (envelope.style == "iggy" or "value" not in envelope.fields or envelope.bare):
         return "its envelope does not hold the value as it was"
@@ -57,7 +57,9 @@ def _lacking(shape: Shape) -> str:
     return ""
 
 
-def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] = frozenset()) -> Iterator[list[Record]]:
+def records(
+    shape: ObjectShape, body: Body, file: File, topic: str, others: Set[int] = frozenset()
+) -> Iterator[list[Record]]:
     """Yield the records of an object, some at a time; the `Parts` of its shape lack nothing.
 
     If neither rows nor their number say an offset, it is the least that it can have been: none of `others`, the offsets
@@ -98,7 +100,7 @@ def read_offsets(rows: pa.RecordBatch) -> pa.Int64Array:
     return rows.column("offset")
 
 
-def slack(shape: Shape, file: File, others: Set[int]) -> int:
+def slack(shape: ObjectShape, file: File, others: Set[int]) -> int:
     """How much greater the offset of a record may have been than `records` says."""
     if Parts.from_shape(shape).offset:
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.lake.objects import Shape
+from s3lake.lake.objects import ObjectShape
 from s3lake.land.task.rows import encode_rows, group_rows
 from s3lake.records.convert.json_text import make_encoder
 from s3lake.records.layout.elements import RecordColumns
@@ -18,7 +18,7 @@ _SCHEMAS_WITH_UNITS = ("avro", "connect_json", "json_schema")
 """Converters whose schemas say of a number that it is a time, and in which unit. Its column does not."""
 
 
-def find_blocker(keys: KeyLayout, shape: Shape) -> str:
+def find_blocker(keys: KeyLayout, shape: ObjectShape) -> str:
     """Return the reason why columns do not say what keys read of a value. Return "" if they do."""
     if not keys.needs("value"):
         return ""
@@ -37,7 +37,7 @@ def find_blocker(keys: KeyLayout, shape: Shape) -> str:
     return ""
 
 
-def place(keys: KeyLayout, partition: int, rows: pa.RecordBatch, shape: Shape) -> str | pa.Array:
+def place(keys: KeyLayout, partition: int, rows: pa.RecordBatch, shape: ObjectShape) -> str | pa.Array:
     """Return the group of all rows if it is the same for all, else the group of each.
 
     Raises:
@@ -56,7 +56,7 @@ def place(keys: KeyLayout, partition: int, rows: pa.RecordBatch, shape: Shape) -
     return group_rows(keys, partition, fields, len(rows))
 
 
-def _write_values(values: pa.StructArray, shape: Shape) -> pa.BinaryArray:
+def _write_values(values: pa.StructArray, shape: ObjectShape) -> pa.BinaryArray:
     """Return values as JSON, null for none: times of a schema are numbers, as they are when records land."""
     if shape.value == "json":  # a column of times was made of texts
         texts = pa.array(encode_rows(pa.RecordBatch.from_struct_array(values)), pa.binary())
@@ -65,7 +65,7 @@ def _write_values(values: pa.StructArray, shape: Shape) -> pa.BinaryArray:
     return pc.if_else(values.is_valid(), texts, None)
 
 
-def _find_value(shape: Shape) -> Struct | None:
+def _find_value(shape: ObjectShape) -> Struct | None:
     """Return the columns of values. Return None if a value is not columns."""
     if shape.spread_part == "value":
         return shape.columns

@@ -21,7 +21,7 @@ from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.commit.recovery import abort
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
-from s3lake.lake.objects import Shape, open_columns
+from s3lake.lake.objects import ObjectShape, open_columns
 from s3lake.lake.objects.columns import cast_batch
 from s3lake.lake.objects.digest import Digest
 from s3lake.land import binding
@@ -44,7 +44,7 @@ from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
-from s3lake.land.task.staging import Rows, Staging
+from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.key import KeyLayout
 from s3lake.records.schema.arrow import to_arrow
@@ -101,7 +101,7 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
 
 
 def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
-    shape, keys = Shape.from_manifest(manifest), binding.key_rule(landed, topic)
+    shape, keys = ObjectShape.from_manifest(manifest), binding.key_rule(landed, topic)
     if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
         return "key and header files belong to the data row by row"
     if _keeps_rows(shape, landed):
@@ -119,7 +119,7 @@ def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
     return parts.lacking or (f"it does not hold the {' and '.join(lacks)}" if lacks else "")
 
 
-def _keeps_rows(shape: Shape, landed: Sink) -> bool:
+def _keeps_rows(shape: ObjectShape, landed: Sink) -> bool:
     """Return whether rows of columns stay what they are: the same parts of the same records, in another file."""
     now = shape_of(landed)
     same = (shape.envelope, shape.key, shape.value) == (now.envelope, now.key, now.value)
@@ -155,7 +155,7 @@ class _Reencoder:
 
     def __post_init__(self) -> None:
         self._sink = self.target.sink.after_transforms.model_copy(update={"transforms": (), "sql": None})
-        self._shape = Shape.from_manifest(self.manifests[0])
+        self._shape = ObjectShape.from_manifest(self.manifests[0])
         sources = files_of(self.manifests, "data")
         self._sources = sorted(sources, key=attrgetter("partition", "first_offset"))
         self._hour = self.manifests[0].hour
@@ -221,7 +221,7 @@ class _Reencoder:
             try:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
-                    placed = Rows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
+                    placed = StagingRows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
                     staging.add(file.partition, place(keys, file.partition, rows, self._shape), placed)
                 files = staging.finish()
             except BaseException:

@@ -23,7 +23,7 @@ from s3lake.index.plan import tile as tiles
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.reading import open_object
 from s3lake.lake.form import form_of
-from s3lake.lake.objects.dead_letters import DeadLetter, read_dead_letters
+from s3lake.lake.objects.dead_letters import StoredDeadLetter, read_dead_letters
 from s3lake.land import binding
 from s3lake.land.change.dead_letters import ReasonFilter, letters_of
 from s3lake.land.change.file_sets import copy_file, stage_files
@@ -280,7 +280,7 @@ class _Replay:
                 files.append(msgspec.structs.replace(kept, first_offset=offsets[0], last_offset=offsets[-1]))
         return tally.reasons
 
-    def _is_tried(self, letter: DeadLetter) -> bool:
+    def _is_tried(self, letter: StoredDeadLetter) -> bool:
         return (letter.partition, letter.offset) in self.tried
 
     def _count(self, tried: _Tried) -> dict[int, Read]:

@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, Ka
 from s3lake.index.commit.documents import LETTERS, File, Manifest, files_of
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES
-from s3lake.lake.objects import Shape
+from s3lake.lake.objects import ObjectShape
 from s3lake.lake.objects.dead_letters import read_dead_letters
 from s3lake.land.change.kafka_records import Parts, records
 from s3lake.land.given import Record
@@ -190,12 +190,12 @@ class Restore:
                     place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
                     yield Record(*place, letter.key, letter.value, letter.headers)
             else:
-                yield from chain.from_iterable(records(Shape.from_manifest(manifest), stream, file, index.topic))
+                yield from chain.from_iterable(records(ObjectShape.from_manifest(manifest), stream, file, index.topic))
 
     def _require_parts(self, manifest: Manifest) -> None:
         if all(file.stream == LETTERS for file in manifest.files):
             return
-        shape = Shape.from_manifest(manifest)
+        shape = ObjectShape.from_manifest(manifest)
         parts = Parts.from_shape(shape)
         where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
         restored = {

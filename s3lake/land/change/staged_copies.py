@@ -10,7 +10,7 @@ from s3lake.index.commit.documents import File
 from s3lake.index.store import Store
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.lake.objects.digest import Digest
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 from s3lake.scratch import open_temporary, write_all
 
 
@@ -38,7 +38,7 @@ class StagedCopies:
             self._copies[upload] = open_temporary(len(part))
         write_all(self._copies[upload], part)
 
-    def hold(self, files: Sequence[File], shape: Shape, records: Digest) -> bool:
+    def hold(self, files: Sequence[File], shape: ObjectShape, records: Digest) -> bool:
         """Return whether staged files are of this shape, and hold exactly these records, one file after the other."""
         digest = Digest()
         try:

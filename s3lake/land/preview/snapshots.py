@@ -19,7 +19,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.lake.form import shape_of
 from s3lake.lake.objects import content
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 from s3lake.land.preview import preview
 
 if TYPE_CHECKING:
@@ -94,11 +94,11 @@ def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
     return list(map(read, chain.from_iterable(content.split_records(shape, body, key))))
 
 
-def _find_shape(sink: Sink, key: str) -> Shape:
+def _find_shape(sink: Sink, key: str) -> ObjectShape:
     for stream, type in sink.sidecars.types.items():
         if key.endswith(sink.sidecars.by_stream[stream]):
             bare = shape_of(sink).sidecar(stream).bare_column
-            return Shape(type, codec=sink.sidecars.codecs.get(type, "none"), bare_column=bare)
+            return ObjectShape(type, codec=sink.sidecars.codecs.get(type, "none"), bare_column=bare)
     return shape_of(sink.after_transforms)
 
 

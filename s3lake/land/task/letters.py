@@ -14,7 +14,7 @@ from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
 from s3lake.records.convert.gate import Refusals
 from s3lake.records.encode.dead_letters import DeadLetter
-from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget
 
 if TYPE_CHECKING:
     from s3lake.records.layout.key import KeyLayout
@@ -27,7 +27,7 @@ Witness = Callable[[int, int, str, str], None]
 class Letters:
     """Dead letters of one task, held until there are about `most` bytes of a topic-partition, or until its end."""
 
-    def __init__(self, staging: Staging, topic: DeadLetterTopic | None, witness: Witness | None, most: int) -> None:
+    def __init__(self, staging: Staging, topic: DeadLetterTarget | None, witness: Witness | None, most: int) -> None:
         self.tally = Tally()
         self._staging = staging
         self._outbox = DeadLetterProducer(topic) if topic else None

@@ -21,7 +21,7 @@ from s3lake.index.store import Stores
 from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
-from s3lake.land.task.staging import FileRule, Rows, Staging, Streams, StreamSchemas
+from s3lake.land.task.staging import FileRule, Staging, StagingRows, Streams, StreamSchemas
 from s3lake.records.convert.gate import Refusals
 from s3lake.records.convert.limits import HAS_LARGE, IN_TABLE
 from s3lake.records.convert.parts import Part
@@ -32,7 +32,7 @@ from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake.records.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.records.schema.unite import merge_columns
 from s3lake.records.transform.batch import apply_chain
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 if TYPE_CHECKING:
     from s3lake.records.transform.chain import Chain
@@ -72,7 +72,7 @@ class Work:
     needs: frozenset[str] = frozenset()
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
-    dead_letter_topic: DeadLetterTopic | None = None
+    dead_letter_topic: DeadLetterTarget | None = None
     log: str = "none"
     witness: Witness | None = None
 
@@ -225,7 +225,7 @@ class _Waiting:
     """Rows of one topic-partition and one kind that wait to be sorted into output partitions together."""
 
     groups: list[str] = field(default_factory=list)
-    rows: list[Rows] = field(default_factory=list)
+    rows: list[StagingRows] = field(default_factory=list)
     size: int = 0
 
 
@@ -338,7 +338,7 @@ class _Task:
     def _place_rows(self, partition: int, laid: _PlacedRows, *, tombstones: bool) -> int:
         """Route converted rows; how many found their place."""
         keys = self.work.keys
-        rows = Rows(laid.records.column("offset"), milliseconds(laid.records), laid.streams)
+        rows = StagingRows(laid.records.column("offset"), milliseconds(laid.records), laid.streams)
         fixed = None if tombstones else keys.fixed_group(partition)
         if fixed is not None:
             if len(rows):
@@ -367,7 +367,7 @@ class _Task:
 
     def _sort(self, where: tuple[int, StreamSchemas]) -> None:
         waiting = self._waiting.pop(where)
-        self.staging.add(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
+        self.staging.add(where[0], pa.array(waiting.groups, pa.string()), StagingRows.concat(waiting.rows))
 
     def _refuse(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> bool:
         """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""

@@ -16,7 +16,7 @@ from s3lake.index.commit.documents import File
 from s3lake.index.store import Stores
 from s3lake.lake.objects.columns import cast_batch
 from s3lake.land.task.outcomes import Done, Failed
-from s3lake.land.task.staging import FileRule, Rows, Staging
+from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.key import KeyLayout
 
@@ -149,7 +149,9 @@ class RowStage:
                     raise ConfigurationError(f"{self.name}: a task has more than {TASK_ROWS:,} rows: repartition it")
                 offsets = pa.array(range(number, number + len(rows)), pa.int64())
                 number += len(rows)
-                placed = Rows(offsets, pa.array([self.stamp_ms] * len(rows), pa.int64()), {"data": self._payload(rows)})
+                placed = StagingRows(
+                    offsets, pa.array([self.stamp_ms] * len(rows), pa.int64()), {"data": self._payload(rows)}
+                )
                 staging.add(0, place_rows(self.keys, 0, rows, self.stamp_ms), placed)
             return staging.finish()
         except BaseException:

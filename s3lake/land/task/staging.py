@@ -61,7 +61,7 @@ def key_of(keys: KeyLayout, rule: FileRule, group: str, span: Span, stream: str)
 
 
 @dataclass(frozen=True)
-class Rows:
+class StagingRows:
     """Rows of one topic-partition, in offset order; times are epoch milliseconds.
 
     Attributes:
@@ -90,25 +90,25 @@ class Rows:
     def schemas(self) -> StreamSchemas:
         return tuple((name, getattr(payload, "schema", None)) for name, payload in self.streams.items())
 
-    def prepare_streams(self, formats: Mapping[str, FileFormat]) -> Rows:
+    def prepare_streams(self, formats: Mapping[str, FileFormat]) -> StagingRows:
         """Return the rows as encoders take them fastest, before they are split among files."""
         return replace(self, streams={name: prepare(formats[name], one) for name, one in self.streams.items()})
 
-    def take(self, order: pa.Array) -> Rows:
+    def take(self, order: pa.Array) -> StagingRows:
         """Return the rows with these numbers, in this order."""
         return self._select(lambda column: column.take(order))
 
-    def slice(self, start: int, count: int) -> Rows:
+    def slice(self, start: int, count: int) -> StagingRows:
         """Return some rows, without a copy."""
         return self._select(lambda column: column.slice(start, count))
 
-    def _select(self, select: Callable[[Any], Any]) -> Rows:
+    def _select(self, select: Callable[[Any], Any]) -> StagingRows:
         streams = {name: select(payload) for name, payload in self.streams.items()}
         clock = None if self.clock is None else select(self.clock)
-        return Rows(select(self.offsets), select(self.timestamps), streams, clock)
+        return StagingRows(select(self.offsets), select(self.timestamps), streams, clock)
 
     @classmethod
-    def concat(cls, parts: Sequence[Rows]) -> Rows:
+    def concat(cls, parts: Sequence[StagingRows]) -> StagingRows:
         """Rows of several batches with the same schemas, one after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -169,10 +169,10 @@ class Staging:
         self._metadata = {COMMIT: commit}
         self._spill = Spill()
         self._open: dict[_Where, _OpenFile] = {}
-        self._last: dict[str, tuple[int, Rows]] = {}  # where a key has no offset: the last record of each group
+        self._last: dict[str, tuple[int, StagingRows]] = {}  # where a key has no offset: the last record of each group
         self._last_bytes = 0
 
-    def add(self, partition: int, groups: str | pa.StringArray, rows: Rows) -> None:
+    def add(self, partition: int, groups: str | pa.StringArray, rows: StagingRows) -> None:
         """Append rows of one topic-partition to the file of one output partition, or each row to that of its own."""
         rows = rows.prepare_streams(self._rule.formats)
         if isinstance(groups, str):
@@ -226,7 +226,7 @@ class Staging:
         self.closed.clear()
         self._spill.close()
 
-    def _append(self, partition: int, group: str, rows: Rows, schemas: StreamSchemas) -> None:
+    def _append(self, partition: int, group: str, rows: StagingRows, schemas: StreamSchemas) -> None:
         if self._keys.replaces:
             self._note_last(partition, group, rows)
             return
@@ -245,7 +245,7 @@ class Staging:
             if self._is_full(file):
                 self._close(where)
 
-    def _begin(self, where: _Where, first: Rows) -> _OpenFile:
+    def _begin(self, where: _Where, first: StagingRows) -> _OpenFile:
         self._refuse_more()
         partition, group, _ = where
         offset, timestamp = first.offsets[0].as_py(), first.timestamps[0].as_py()
@@ -267,7 +267,7 @@ class Staging:
                 "or let the layout name fewer places"
             )
 
-    def _write(self, file: _OpenFile, rows: Rows) -> None:
+    def _write(self, file: _OpenFile, rows: StagingRows) -> None:
         for name, stream in file.streams.items():
             stream.encoder.write(rows.streams[name])
         low, high = file.span.min_timestamp, file.span.max_timestamp
@@ -292,7 +292,7 @@ class Staging:
         file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, stream, **more)
         self.closed.append(file)
 
-    def _note_last(self, partition: int, group: str, rows: Rows) -> None:
+    def _note_last(self, partition: int, group: str, rows: StagingRows) -> None:
         last = rows.take(pa.array([len(rows) - 1]))  # a slice would keep all that it was cut from
         before = self._last.get(group)
         if before is not None and before[0] == partition and before[1].offsets[0].as_py() > last.offsets[0].as_py():
@@ -321,14 +321,14 @@ class Staging:
         # Creeping up to the limit would cut row groups and blocks ever smaller: within a twentieth is full.
         return file.size + (0 if self._rule.exact else self._rule.size // 20) >= self._rule.size
 
-    def _exceeds_span(self, file: _OpenFile, rows: Rows, start: int) -> bool:
+    def _exceeds_span(self, file: _OpenFile, rows: StagingRows, start: int) -> bool:
         """Return whether adding the row at `start` would make the file cover more time than the sink allows."""
         if self._rule.span_ms is None:
             return False
         time = rows.times[start].as_py()
         return bool(max(time, file.latest) - min(time, file.earliest) >= self._rule.span_ms)
 
-    def _count_room(self, file: _OpenFile, rows: Rows, start: int) -> int:
+    def _count_room(self, file: _OpenFile, rows: StagingRows, start: int) -> int:
         """How many rows from `start` the file takes; at least one, and the one that fills it is the last."""
         count = min(len(rows) - start, self._rule.count - file.span.records)
         if self._rule.span_ms is not None:

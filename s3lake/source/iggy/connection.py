@@ -33,7 +33,7 @@ class NotFoundError(Exception):
 
 
 @dataclass(frozen=True)
-class Connection:
+class IggyConnection:
     """A server of Iggy: plain values that travel to workers.
 
     Attributes:
@@ -100,11 +100,11 @@ class Connection:
         )
 
 
-_clients: dict[tuple[int, Connection], IggyClient] = {}
+_clients: dict[tuple[int, IggyConnection], IggyClient] = {}
 """The client of each process and connection: a warm worker keeps its own."""
 
 
-async def _connect(connection: Connection) -> IggyClient:
+async def _connect(connection: IggyConnection) -> IggyClient:
     with _importing:
         if importlib.util.find_spec("apache_iggy") is None:
             raise ConfigurationError("source.type iggy needs Iggy's client: pip install 's3lake[iggy]'")

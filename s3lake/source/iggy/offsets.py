@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake import hours
 from s3lake.errors import SourceUnavailableError
-from s3lake.source.iggy.connection import Connection, NotFoundError
+from s3lake.source.iggy.connection import IggyConnection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
@@ -31,7 +31,7 @@ class IggySource:
     """`Source` of a server; `settings` is `source` of a configuration."""
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
-        self._connection = Connection(**settings, timeout_s=timeout_s)
+        self._connection = IggyConnection(**settings, timeout_s=timeout_s)
         self.place = f"iggy {self._connection.address}"
         self.offsets = IggyOffsets(self._connection)
 
@@ -45,7 +45,7 @@ class IggySource:
 class IggyOffsets:
     """`Offsets` of a real server; objects are cheap, those with the same settings share one client in a process."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: IggyConnection) -> None:
         self._connection = connection
 
     def __repr__(self) -> str:

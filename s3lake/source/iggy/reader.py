@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import RecordError, SourceUnavailableError, TransientError
-from s3lake.source.iggy.connection import Connection, NotFoundError
+from s3lake.source.iggy.connection import IggyConnection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.records import SCHEMA, OffsetRange
 
@@ -32,7 +32,7 @@ _WAIT_S = 0.1
 class IggyReader:
     """`Reader` of a real server: plain values that travel to workers."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: IggyConnection) -> None:
         self._connection = replace(connection, timeout_s=SILENCE_S)
 
     def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from s3lake.source.kafka.librdkafka import Message, Messages, load
+from s3lake.source.kafka.librdkafka import Message, PolledMessages, load
 from s3lake.source.records import HEADERS, SCHEMA, OffsetRange
 
 LIBRARY = Path(__file__).with_name("libcolumns.so")
@@ -26,7 +26,7 @@ _LONGEST_MS = (2**63 - 1) // 1000  # what microseconds can hold; a producer may 
 _log = logging.getLogger(__name__)
 
 
-class Taken(NamedTuple):
+class PolledBatch(NamedTuple):
     """A batch of messages.
 
     Attributes:
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
     size: int
 
 
-Take = Callable[[Messages, OffsetRange, Sequence[str], int], Taken]
+Take = Callable[[PolledMessages, OffsetRange, Sequence[str], int], PolledBatch]
 """Takes messages up to the first that is an error, and destroys them: the records of a range, with some of `SCHEMA`.
 
 A batch ends before the record that would make it larger than so many bytes, but has one record at least.
@@ -100,7 +100,9 @@ class CompiledTake:
         functions = (rd.message_timestamp, rd.message_headers, rd.header_get_all, rd.message_destroy)
         self._functions = _Functions(*(ctypes.cast(function, _POINTER).value for function in functions))
 
-    def __call__(self, messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
+    def __call__(
+        self, messages: PolledMessages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int
+    ) -> PolledBatch:
         batch, functions = _Batch(next_offset=offset_range.start), ctypes.byref(self._functions)
         place, count, end = messages.place, len(messages), offset_range.end
         self._measure(place, count, end, most_bytes, "headers" in columns, functions, ctypes.byref(batch))
@@ -111,7 +113,7 @@ class CompiledTake:
         self._fill(place, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
         rows = _build_batch(batch, buffers, offset_range.partition, columns) if batch.rows else None
         size = batch.values + batch.keys + batch.names + batch.header_values
-        return Taken(rows, batch.next_offset, size)
+        return PolledBatch(rows, batch.next_offset, size)
 
 
 def _allocate(batch: Any, columns: Sequence[str]) -> dict[str, list[pa.Buffer | None]]:
@@ -161,7 +163,9 @@ def _build_batch(
     return pa.RecordBatch.from_arrays([build(name) for name in columns], names=list(columns))
 
 
-def take_in_python(messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
+def take_in_python(
+    messages: PolledMessages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int
+) -> PolledBatch:
     """`Take` by a loop."""
     rd, next_offset, total, taken = load(), offset_range.start, 0, 0
     rows: list[dict[str, Any]] = []
@@ -195,9 +199,9 @@ def take_in_python(messages: Messages, offset_range: OffsetRange, columns: Seque
         taken += 1
     messages.destroy(taken)
     if not rows:
-        return Taken(None, next_offset, 0)
+        return PolledBatch(None, next_offset, 0)
     schema = pa.schema([SCHEMA.field(name) for name in columns])
-    return Taken(pa.RecordBatch.from_pylist(rows, schema), next_offset, total)
+    return PolledBatch(pa.RecordBatch.from_pylist(rows, schema), next_offset, total)
 
 
 def _read_headers(rd: SimpleNamespace, address: int) -> list[tuple[bytes, bytes | None]] | None:

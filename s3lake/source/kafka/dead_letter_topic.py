@@ -36,7 +36,7 @@ Header = tuple[str, str | bytes | None]
 
 
 @dataclass(frozen=True)
-class DeadLetterTopic:
+class DeadLetterTarget:
     """The topic for a sink's refused records of one topic, as plain values.
 
     Attributes:
@@ -61,7 +61,7 @@ class DeadLetterTopic:
     @classmethod
     def from_sink(
         cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
-    ) -> DeadLetterTopic | None:
+    ) -> DeadLetterTarget | None:
         """Build the dead letter topic of `sink`. Return None if it has none."""
         setting = sink.errors.dead_letter_topic
         if setting is None:
@@ -128,7 +128,7 @@ class DeadLetterTopic:
 class DeadLetterProducer:
     """Refused records of one task on their way to the dead letter topic; connects when it first sends."""
 
-    def __init__(self, topic: DeadLetterTopic) -> None:
+    def __init__(self, topic: DeadLetterTarget) -> None:
         self._topic = topic
         self._waiting: list[DeadLetter] = []
         self._producer: Producer | None = None
@@ -194,7 +194,7 @@ class DeadLetterProducer:
         )
 
 
-def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
+def make_producer(topic: DeadLetterTarget, log: ErrorLog) -> Producer:
     """Make a producer that answers for every record.
 
     Raises:

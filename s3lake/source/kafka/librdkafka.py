@@ -110,7 +110,7 @@ def _unsuitable(why: str) -> ConfigurationError:
     )
 
 
-class Messages:
+class PolledMessages:
     """The messages of one poll. At the end of the block messages that were not taken are destroyed."""
 
     def __init__(self, rd: SimpleNamespace, pointers: ctypes.Array[ctypes.c_void_p], count: int) -> None:
@@ -120,7 +120,7 @@ class Messages:
     def __len__(self) -> int:
         return self._count - self.taken
 
-    def __enter__(self) -> Messages:
+    def __enter__(self) -> PolledMessages:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -196,10 +196,10 @@ class Consumer:
         if self.close.alive:
             self._rd.assign(self._client, None)
 
-    def poll(self, most: int, timeout_ms: int) -> Messages:
+    def poll(self, most: int, timeout_ms: int) -> PolledMessages:
         """Return the next messages as soon as `most` are there, or the ones that came in time."""
         count = self._rd.consume_batch_queue(self._queue, timeout_ms, self._pointers, min(most, MOST))
-        return Messages(self._rd, self._pointers, max(0, count))
+        return PolledMessages(self._rd, self._pointers, max(0, count))
 
     def read_log_end(self, topic: str, partition: int, timeout_ms: int) -> int:
         """Return the last stable offset of a topic-partition.

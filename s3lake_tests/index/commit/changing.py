@@ -18,7 +18,7 @@ from s3lake.index.commit.opening import create_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.commit.replace import MERGE, REPLAY
 from s3lake.index.store import trial
-from s3lake.land.adopt import Group, adopt
+from s3lake.land.adopt import GroupOffsets, adopt
 from s3lake.land.change import retention
 from s3lake.land.change.replace import carry_over, change_hour, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
@@ -172,8 +172,8 @@ class _Groups:
     def __init__(self, me: Actor) -> None:
         self._me = me
 
-    def read(self, name: str, topic: str) -> Group:  # noqa: ARG002
-        return Group(self._me.request("kafka", "connector"))
+    def read(self, name: str, topic: str) -> GroupOffsets:  # noqa: ARG002
+        return GroupOffsets(self._me.request("kafka", "connector"))
 
 
 def putting(number: int) -> Work:

@@ -8,7 +8,7 @@ from typing import Any
 from s3lake.config import native
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.forwarding.destination import Destination
-from s3lake.lake.forwarding.hour import Hour, forward_hour
+from s3lake.lake.forwarding.hour import CompleteHour, forward_hour
 from s3lake.land import landing
 from s3lake.land.target import TopicSink
 from s3lake_tests.kit.lake import START, at
@@ -41,9 +41,9 @@ def land_values(directory: Path) -> Iterator[Land]:
         yield land
 
 
-def hour_of(landed: TopicSink) -> Hour:
+def hour_of(landed: TopicSink) -> CompleteHour:
     """Return the hour as the index has it now."""
-    return Hour.from_index(landed.sink, landed.topic, START, landed.store)
+    return CompleteHour.from_index(landed.sink, landed.topic, START, landed.store)
 
 
 class Overtaken:

@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
 from s3lake.lake.forwarding.destination import open_destination
-from s3lake.lake.forwarding.hour import Hour, forward_hour
+from s3lake.lake.forwarding.hour import CompleteHour, forward_hour
 from s3lake.land.landing import rewrite
 from s3lake_tests.kit.crashes import Crash, Crashing
 from s3lake_tests.kit.lake import START
@@ -17,7 +17,7 @@ from s3lake_tests.lake.forwarding.conftest import CLAIMED, System, hour_name
 from s3lake_tests.lake.forwarding.landed import Land, Overtaken, hour_of
 
 
-def rows_of(hour: Hour) -> list[tuple[str, str, str, int, str, int, Any]]:
+def rows_of(hour: CompleteHour) -> list[tuple[str, str, str, int, str, int, Any]]:
     """Return what an hour's rows have to be in a destination."""
     rows = [row for batch in hour.batches() for row in batch]
     slot = hour.sink, hour.topic, hour.hour

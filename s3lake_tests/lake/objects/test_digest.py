@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake.lake.objects.digest import Digest
-from s3lake.lake.objects.shape import Shape
+from s3lake.lake.objects.shape import ObjectShape
 
-PARQUET = Shape("parquet")
+PARQUET = ObjectShape("parquet")
 ROWS: list[dict[str, Any]] = [
     {
         "id": number,
@@ -46,7 +46,7 @@ def parquet(rows: list[dict[str, Any]], group: int = 100) -> bytes:
     return out.getvalue()
 
 
-def digest(*bodies: bytes, shape: Shape = PARQUET) -> str:
+def digest(*bodies: bytes, shape: ObjectShape = PARQUET) -> str:
     digest = Digest()
     for body in bodies:
         digest.add(shape, body, "key")
@@ -55,7 +55,7 @@ def digest(*bodies: bytes, shape: Shape = PARQUET) -> str:
 
 def test_files_one_after_the_other_are_one_file_of_all_their_records() -> None:
     assert digest(parquet(ROWS[:33], 7), parquet(ROWS[33:], 50)) == digest(parquet(ROWS))
-    lines = Shape("json")
+    lines = ObjectShape("json")
     assert digest(b"1\n22\n", b"3\n", shape=lines) == digest(b"1\n22\n3\n", shape=lines)
 
 
@@ -74,4 +74,4 @@ def test_an_order_a_missing_record_and_a_null_instead_of_an_empty_text_are_seen(
     emptied = [{**row, "name": row["name"] or None} for row in ROWS]
     whole = digest(parquet(ROWS))
     assert whole not in {digest(parquet(rows)) for rows in (swapped, ROWS[1:], emptied)}
-    assert digest(b"12\n3\n", shape=Shape("json")) != digest(b"1\n23\n", shape=Shape("json"))
+    assert digest(b"12\n3\n", shape=ObjectShape("json")) != digest(b"1\n23\n", shape=ObjectShape("json"))

@@ -12,7 +12,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.index.commit.documents import Envelope, FileForm, Manifest
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.schema.types import from_document
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
 from s3lake_tests.lake.verify.world import avro, optional
@@ -31,9 +31,9 @@ def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key:
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> Shape:
+def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> ObjectShape:
     written = msgspec.convert({"format": form, "value": value, **said}, FileForm)
-    return Shape.from_manifest(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
+    return ObjectShape.from_manifest(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
 
 
 def values(found: list[Any]) -> list[Any]:
@@ -305,7 +305,7 @@ def test_every_schema_is_one_that_spark_has() -> None:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
-        shape = Shape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
+        shape = ObjectShape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
         assert from_arrow_schema(columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
             fields or COLUMNS

@@ -10,8 +10,8 @@ import pytest
 
 from s3lake.index.commit.documents import Recorded, files_of
 from s3lake.index.store.connection import S3Connection
-from s3lake.lake.forwarding.hour import Hour
-from s3lake.lake.objects import Shape
+from s3lake.lake.forwarding.hour import CompleteHour
+from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.arrow import open_dataset
 from s3lake.lake.readback.committed import list_committed_files
 from s3lake.land.change.condition import Condition
@@ -51,7 +51,7 @@ def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> N
 
 
 def test_a_forwarded_row_has_each_value_under_its_own_name(world: Parts) -> None:
-    forwarded = chain.from_iterable(Hour.from_index(world.sink, TOPIC, HOUR, world.store).batches())
+    forwarded = chain.from_iterable(CompleteHour.from_index(world.sink, TOPIC, HOUR, world.store).batches())
     documents = [json.loads(row.document) for row in forwarded]
     documents.sort(key=itemgetter("a"))
     assert [{name: text for name, text in row.items() if text is not None} for row in documents] == RECORDS
@@ -66,5 +66,5 @@ def test_other_files_say_none() -> None:
     world = Parts(format={"type": "csv"}, converter={"value": "connect_json"}, flush={"count": 1})
     world.land(*(connect_value(**one) for one in RECORDS))
     assert {file.columns for file in files_of(world.manifests.values())} == {None}
-    shapes = [(Shape.from_manifest(one), one.files[0]) for one in world.manifests.values()]
+    shapes = [(ObjectShape.from_manifest(one), one.files[0]) for one in world.manifests.values()]
     assert [shape.for_file(file) for shape, file in shapes] == [shape for shape, _ in shapes]

@@ -20,7 +20,7 @@ from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import open_columns
-from s3lake.lake.verify import Advance, Grid, Report, verify_against
+from s3lake.lake.verify import Advance, Grid, VerifyReport, verify_against
 from s3lake.lake.verify.log import Headers, LogStartMovedError, Records
 from s3lake.records.schema.arrow import from_arrow
 from s3lake.records.schema.types import to_document
@@ -288,14 +288,14 @@ class World:
         over = hours.end_ms(max(self.tiles, default=HOUR)) - 1
         return Grid.from_sink(self.sink, over if now_ms is None else now_ms, first, last)
 
-    def verify(self, *, advance: Advance = lambda _: None, **grid: Any) -> Report:
+    def verify(self, *, advance: Advance = lambda _: None, **grid: Any) -> VerifyReport:
         self.write_index()
         return verify_against(self.sink, self.index, self.log, self.grid(**grid), advance)
 
 
-def difference_types(report: Report) -> set[str]:
+def difference_types(report: VerifyReport) -> set[str]:
     return {difference.type for difference in report.differences}
 
 
-def texts(report: Report, type: str) -> list[str]:
+def texts(report: VerifyReport, type: str) -> list[str]:
     return [difference.detail for difference in report.differences if difference.type == type]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.adopt.group import Group
+from s3lake.land.adopt.group import GroupOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 CONNECTOR = "lake"
@@ -65,7 +65,7 @@ def delete(source, bucket="lake"):
 class Groups:
     """Consumer groups without a broker; `meanwhile` is called at each request."""
 
-    groups: dict[str, Group] = field(default_factory=dict)
+    groups: dict[str, GroupOffsets] = field(default_factory=dict)
     meanwhile: Callable[[int], None] | None = None
     asked: int = 0
 
@@ -74,7 +74,7 @@ class Groups:
         self.asked += 1
         if self.meanwhile:
             self.meanwhile(self.asked)
-        return self.groups.get(name, Group())
+        return self.groups.get(name, GroupOffsets())
 
 
 @dataclass

@@ -12,7 +12,7 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.tile import Span
-from s3lake.land.adopt import Group, KafkaGroups, Start, adopt, format_evidence
+from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt, format_evidence
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.land.adopt import buckets
 from s3lake_tests.land.adopt.buckets import CONNECTOR, LOCKS, Groups, Log, bucket, lock, put, sink
@@ -34,7 +34,7 @@ class Place:
     def __init__(self, objects=(), group=None, log=None, running=""):
         self.store = bucket(objects)
         self.index = TopicIndex(self.store, ".indexes/sink", "orders")
-        self.groups = Groups({GROUP: Group(group or {}, running)})
+        self.groups = Groups({GROUP: GroupOffsets(group or {}, running)})
         self.log = Log({0: (0, 1000), 1: (0, 1000)} if log is None else log)
 
     def adopt(self, adoption, **options):
@@ -227,7 +227,7 @@ def test_a_connector_that_goes_on_meanwhile_is_refused(what):
 
     def meanwhile(asked):
         if asked == 2 and what == "group":
-            place.groups.groups[GROUP] = Group({0: 130}, "")
+            place.groups.groups[GROUP] = GroupOffsets({0: 130}, "")
         elif asked == 2:
             put(place.store, MASTER, lock(129))
 
@@ -252,7 +252,7 @@ def test_accepted_expired_offsets_are_recorded_by_the_first_run():
 
 def test_a_group_of_another_name_can_be_given_and_the_sink_may_start_in_the_present_hour():
     place = Place()
-    place.groups.groups["mine"] = Group({0: 120})
+    place.groups.groups["mine"] = GroupOffsets({0: 120})
     present = sink("topics/", {"template": buckets.CONFLUENT}, start=HOUR)
     assert place.starts((Connector(CONNECTOR, group="mine"), present))[0] == (120, "group")
 
@@ -284,7 +284,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
         producer.produce(topic, b"{}", partition=number % 2)
     assert producer.flush(PATIENCE_S) == 0
     offsets, groups = KafkaOffsets(kafka.bootstrap_servers), KafkaGroups(kafka.bootstrap_servers)
-    assert groups.read(f"connect-{connector}", topic) == Group()
+    assert groups.read(f"connect-{connector}", topic) == GroupOffsets()
 
     consumer = Consumer({**servers, "group.id": f"connect-{connector}", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])

@@ -13,7 +13,7 @@ from s3lake import hours
 from s3lake.config import draft
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.index import TopicIndex
-from s3lake.land.adopt import Group, adopt
+from s3lake.land.adopt import GroupOffsets, adopt
 from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, put, sink
 
 NOW = hours.start_ms("2026-11-21T09")
@@ -90,7 +90,7 @@ def test_every_record_is_landed_exactly_once_or_the_adoption_is_refused(layout, 
         stopped = True
     except Died:
         pass
-    groups = Groups({"connect-lake": Group({0: connector.group} if connector.group else {})})
+    groups = Groups({"connect-lake": GroupOffsets({0: connector.group} if connector.group else {})})
     index = TopicIndex(connector.store, ".indexes/sink", "orders")
     template = None if layout == "default" else "{topic}({partition}_{offset:012})"
     adopted = draft.Connector("lake", lenses=True, indexes=".indexes")

@@ -8,7 +8,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import mark_of
 from s3lake.index.store import Store
 from s3lake.lake.form import form_of
-from s3lake.lake.verify import Report, verify_against
+from s3lake.lake.verify import VerifyReport, verify_against
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.change import compact, reformat, retention
@@ -80,11 +80,11 @@ class Parts(World):
         self.write_index()
         return self
 
-    def verified(self) -> Report:
+    def verified(self) -> VerifyReport:
         """What verify says of the hour as the index has it."""
         return verify_against(self.sink, self.index, self.log, self.grid(), lambda _: None)
 
-    def verify_clean(self) -> Report:
+    def verify_clean(self) -> VerifyReport:
         """What verify says of the hour, in which nothing differs."""
         report = self.verified()
         assert report.clean, report.differences

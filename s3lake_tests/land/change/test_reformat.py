@@ -14,7 +14,7 @@ import pytest
 from s3lake.config.model import Sink
 from s3lake.land.change import reformat as reformatting
 from s3lake.land.given import Record, batch
-from s3lake.land.task.staging import Rows
+from s3lake.land.task.staging import StagingRows
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
 
@@ -234,7 +234,9 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
 
     with monkeypatch.context() as patched:
         patched.setattr(
-            reformatting, "Rows", lambda offsets, waits, data: Rows(offsets, waits, {"data": swap(data["data"])})
+            reformatting,
+            "StagingRows",
+            lambda offsets, waits, data: StagingRows(offsets, waits, {"data": swap(data["data"])}),
         )
         patched.setattr(reformatting, "batch", swap_values)
         assert "would not hold the records of" in run_change("reformat", holding(world)).blocker

@@ -25,7 +25,7 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.task.letters import Letters
-from s3lake.land.task.staging import FileRule, Rows, Staging
+from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.key import RecordColumns
 
 MB = 10**6
@@ -48,10 +48,10 @@ def offsets(first: int, count: int) -> pa.Int64Array:
     return pa.array(range(first, first + count), pa.int64())
 
 
-def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None = None, **sidecars: Any) -> Rows:
+def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None = None, **sidecars: Any) -> StagingRows:
     """Rows whose timestamps no layout needs, unless they are given."""
     stamps = pa.array(timestamps if timestamps is not None else [0] * len(offsets), pa.int64())
-    return Rows(offsets, stamps, {"data": payload, **sidecars})
+    return StagingRows(offsets, stamps, {"data": payload, **sidecars})
 
 
 def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None = None) -> None:
@@ -215,7 +215,7 @@ def test_rows_of_several_batches_are_one_after_the_other_with_what_their_span_co
         replace(rows(offsets(at, 2), lines(b"%d" % at, b"x"), [at, at]), clock=pa.array([at + 7, at + 8], pa.int64()))
         for at in (0, 2)
     )
-    both = Rows.concat([first, second])
+    both = StagingRows.concat([first, second])
     assert both.offsets.to_pylist() == [0, 1, 2, 3]
     assert both.timestamps.to_pylist() == [0, 0, 2, 2]
     assert both.streams["data"].to_pylist() == [b"0", b"x", b"2", b"x"]
@@ -241,7 +241,7 @@ def test_each_schema_has_a_file_of_its_own_in_each_output_partition() -> None:
 # Sidecars
 
 
-def sidecars(first: int, *values: bytes) -> Rows:
+def sidecars(first: int, *values: bytes) -> StagingRows:
     keys = pa.record_batch([pa.array([b"k" + value for value in values])], names=["key"])
     return rows(offsets(first, len(values)), lines(*values), keys=keys)
 

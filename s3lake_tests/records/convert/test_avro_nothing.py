@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.convert.avro_datums import MOST_WEIGHTLESS
 from s3lake.records.convert.values import Conversion
 from s3lake.records.schema.types import PLACEHOLDER
@@ -78,7 +78,7 @@ def test_what_takes_no_bytes_lands(registry: SchemaRegistry, what: str, format: 
     if format == "json":
         assert json.loads(body) == {"id": 1, "a": text}
         return
-    shape = Shape.from_manifest(manifest)
+    shape = ObjectShape.from_manifest(manifest)
     assert str(shape.columns) == f"struct<id: int32, a: {column}>"
     read = read_batches(shape, body, manifest.files[0].key, columns.read_schema(shape))
     assert [row for part in read for row in part.to_pylist()] == [{"id": 1, "a": cell}]

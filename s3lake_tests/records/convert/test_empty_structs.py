@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.lake.table.hive.spelling import HIVE, ROWS
 from s3lake.records.schema import grammar
 from s3lake.records.schema.types import PLACEHOLDER, from_document
@@ -300,7 +300,7 @@ def test_nulls_in_lists_and_maps_are_there(registry: SchemaRegistry, place: str,
     if format == "json":
         assert list(map(json.loads, body.splitlines())) == values
     else:
-        shape = Shape.from_manifest(manifest)
+        shape = ObjectShape.from_manifest(manifest)
         batches = read_batches(shape, body, manifest.files[0].key, columns.read_schema(shape))
         assert [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")] == values
     assert made.verify().clean

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import Shape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.convert import protobuf_messages
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
@@ -121,7 +121,7 @@ def landed(world: World) -> list[dict[str, Any]]:
         if world.sink.format.type == "json":
             rows += [json.loads(line) for line in body.splitlines()]
         else:
-            shape = Shape.from_manifest(manifest)
+            shape = ObjectShape.from_manifest(manifest)
             for each in read_batches(shape, body, file.key, columns.read_schema(shape)):
                 rows += each.to_pylist(maps_as_pydicts="strict")
     return [without_nulls(row) for row in rows]

@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.connection import IggyConnection
 from s3lake.source.iggy.offsets import IggySource
 from s3lake.source.opening import open_source
 
@@ -28,7 +28,7 @@ def test_a_server_is_opened_as_it_is_written() -> None:
     source = open_source(native.loads(text(IGGY), "f"), 3.0)
     assert isinstance(source, IggySource)
     assert source.place == "iggy iggy:8090"
-    assert source._connection == Connection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
+    assert source._connection == IggyConnection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
 
 
 def test_its_secrets_are_printed_nowhere() -> None:

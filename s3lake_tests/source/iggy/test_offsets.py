@@ -7,7 +7,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, SourceUnavailableError
-from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.connection import IggyConnection
 from s3lake.source.iggy.offsets import IggyOffsets
 from s3lake.source.offsets import Lag, LogRange
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, serving
@@ -24,8 +24,8 @@ def server() -> Iterator[IggyServer]:
         yield server
 
 
-def connection(server: IggyServer, **settings: str) -> Connection:
-    return Connection(server.address, "http", **{"username": USER, "password": PASSWORD, **settings})
+def connection(server: IggyServer, **settings: str) -> IggyConnection:
+    return IggyConnection(server.address, "http", **{"username": USER, "password": PASSWORD, **settings})
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_clock_that_went_back_a_little_is_not_a_purge(server: IggyServer, offs
 def test_an_unavailable_server_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.source.iggy.connection._PAUSE", datetime.timedelta(seconds=0.05))
     with pytest.raises(SourceUnavailableError, match=r"Iggy at 127.0.0.1:1 did not tell the offsets of topic 'a.b'"):
-        IggyOffsets(Connection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).log_ranges("a.b")
+        IggyOffsets(IggyConnection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).log_ranges("a.b")
 
 
 def test_a_wrong_password_is_refused_and_not_printed(server: IggyServer) -> None:

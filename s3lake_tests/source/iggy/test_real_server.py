@@ -14,7 +14,7 @@ from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.landing import land
-from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.connection import IggyConnection
 from s3lake_tests.kit.processes import served
 from s3lake_tests.source.iggy.server import PASSWORD, USER
 from s3lake_tests.source.inline import inline, verified
@@ -52,7 +52,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])
 def test_what_is_sent_is_landed_once_and_verified(addresses: dict[str, str], transport: str) -> None:
-    server = Connection(addresses[transport], transport, USER, PASSWORD, timeout_s=30)
+    server = IggyConnection(addresses[transport], transport, USER, PASSWORD, timeout_s=30)
     messages = [SendMessage(b'{"id": %d}' % number) for number in range(1_000)]
     server.ask("a new stream", lambda client: client.create_stream(transport))
     server.ask("a new topic", lambda client: client.create_topic(transport, "orders", 2))

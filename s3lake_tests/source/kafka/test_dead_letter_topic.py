@@ -17,7 +17,7 @@ from msgspec import structs
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.records.encode.dead_letters import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic, Header, create, make_producer
+from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.source.kafka import mock_broker
@@ -96,16 +96,16 @@ class FakeProducer:
         return len(self.queue)
 
 
-TOPIC = DeadLetterTopic(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
+TOPIC = DeadLetterTarget(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
 
 
-def outbox_to(producer: Any, to: DeadLetterTopic = TOPIC) -> DeadLetterProducer:
+def outbox_to(producer: Any, to: DeadLetterTarget = TOPIC) -> DeadLetterProducer:
     outbox = DeadLetterProducer(to)
     outbox._producer = producer
     return outbox
 
 
-def sent(producer: FakeProducer, to: DeadLetterTopic = TOPIC, **changes: Any) -> dict[str, Any]:
+def sent(producer: FakeProducer, to: DeadLetterTarget = TOPIC, **changes: Any) -> dict[str, Any]:
     outbox = outbox_to(producer, to)
     outbox.add(structs.replace(REFUSED, **changes))
     outbox.send()

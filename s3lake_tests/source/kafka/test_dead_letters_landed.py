@@ -11,7 +11,7 @@ from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, read
@@ -34,7 +34,7 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
 
 def sending(of: Work) -> Work:
     """The same work for a sink with a dead letter topic."""
-    to = DeadLetterTopic(name="dead", topic="t", connector="s", bootstrap_servers="broker:9092", context_headers=True)
+    to = DeadLetterTarget(name="dead", topic="t", connector="s", bootstrap_servers="broker:9092", context_headers=True)
     return dataclasses.replace(of, dead_letter_topic=to)
 
 

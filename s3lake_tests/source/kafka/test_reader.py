@@ -16,7 +16,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.columns import take_in_python
-from s3lake.source.kafka.librdkafka import Consumer, Messages
+from s3lake.source.kafka.librdkafka import Consumer, PolledMessages
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, OffsetRange
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -166,10 +166,10 @@ class TestWhatIsGone:
 class SilentConsumer(Consumer):
     """Stands for a client of librdkafka that takes the leader of a topic which was created again for an old answer."""
 
-    def poll(self, most: int, timeout_ms: int) -> Messages:
+    def poll(self, most: int, timeout_ms: int) -> PolledMessages:
         del most
         time.sleep(timeout_ms / 1000)
-        return Messages(self._rd, self._pointers, 0)
+        return PolledMessages(self._rd, self._pointers, 0)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -54,7 +54,7 @@ def update_properties(before: Ledger, hours: Ledger) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TableDifference:
     """An hour of the index and of a table.
 
     Attributes:
@@ -81,15 +81,15 @@ class Difference:
 
 def find_differences(
     index: TopicIndex, ledger: Ledger, hours: Iterable[str], *, also_equal: bool = False
-) -> list[Difference]:
+) -> list[TableDifference]:
     """Return the hours, of those requested, in which the ledger is not what the index says now; or all of them."""
 
-    def compare(hour: str) -> Difference | None:
+    def compare(hour: str) -> TableDifference | None:
         stored, noted = index.tile(hour), ledger.get(hour, ())
         commits = stored[0].commits if stored else ()
         if not also_equal and set(shorten(commits)) == set(noted):
             return None
-        return Difference(hour, tuple(index.read_listed(hour, commit) for commit in commits), noted)
+        return TableDifference(hour, tuple(index.read_listed(hour, commit) for commit in commits), noted)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-table") as pool:
         return [difference for difference in pool.map(compare, hours) if difference is not None]

@@ -16,7 +16,7 @@ from s3lake.index.commit.replace import offset_ranges_of
 from s3lake.lake.table.iceberg import ledger
 from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
-from s3lake.lake.table.iceberg.ledger import Difference
+from s3lake.lake.table.iceberg.ledger import TableDifference
 from s3lake.records.convert.limits import LANDED_HOUR
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SyncResult:
 
 def commit_snapshot(
     table: Table,
-    taken: Sequence[Difference],
+    taken: Sequence[TableDifference],
     footers: Footers,
     index: TopicIndex,
     *,
@@ -135,7 +135,7 @@ def _start_transaction(table: Table) -> Transaction:
     return table.transaction()
 
 
-def _summarize(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str, str]) -> dict[str, str]:
+def _summarize(index: TopicIndex, taken: Sequence[TableDifference], notes: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a snapshot's summary."""
     manifests = list(chain.from_iterable(one.added for one in taken))
     watermark = index.watermark()

@@ -18,7 +18,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.lake.table.iceberg import catalog, ledger
 from s3lake.lake.table.iceberg.columns import add_hour_column, list_schemas, widen_schema
 from s3lake.lake.table.iceberg.entries import Footers, find_hour
-from s3lake.lake.table.iceberg.ledger import Difference, find_differences
+from s3lake.lake.table.iceberg.ledger import TableDifference, find_differences
 from s3lake.lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_files, name_files
 from s3lake.records.convert.limits import LANDED_HOUR
 from s3lake.records.layout import partitioners
@@ -78,7 +78,9 @@ class LakeTable:
                 done += [followed] if followed else []
         return done
 
-    def find_differences(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> Iterator[Difference]:
+    def find_differences(
+        self, hours: Iterable[str] | None = None, *, by_files: bool = False
+    ) -> Iterator[TableDifference]:
         """Yield the hours in which the table differs from the index.
 
         Raises:
@@ -139,7 +141,7 @@ class LakeTable:
         notes = {ledger.INDEX: self._owner}
         return commit_snapshot(table, taken, footers, self._index, notes=notes, by_files=by_files), left
 
-    def _differences(self, table: Table | None, hours: Sequence[str], by_files: bool) -> list[Difference]:
+    def _differences(self, table: Table | None, hours: Sequence[str], by_files: bool) -> list[TableDifference]:
         noted = ledger.read_ledger(table.properties) if table else {}
         if table is None or not by_files:
             if table is not None:
@@ -147,7 +149,7 @@ class LakeTable:
             return find_differences(self._index, noted, hours)
         existing = list_files(table, hours)
 
-        def differs(difference: Difference) -> bool:
+        def differs(difference: TableDifference) -> bool:
             names = name_files(self._sink.bucket, difference.listed).keys()
             return bool(difference.removed or difference.added) or names != existing[difference.hour].keys()
 
@@ -194,7 +196,7 @@ class LakeTable:
         find_hour(table.spec(), table.schema())
         return table
 
-    def _create(self, taken: Sequence[Difference], footers: Footers) -> Table:
+    def _create(self, taken: Sequence[TableDifference], footers: Footers) -> Table:
         from pyiceberg.catalog import Catalog
 
         files = _list_data_files(taken)
@@ -257,13 +259,13 @@ def _split_hours(hours: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _list_data_files(taken: Iterable[Difference]) -> list[File]:
+def _list_data_files(taken: Iterable[TableDifference]) -> list[File]:
     return files_of(chain.from_iterable(hour.listed for hour in taken), "data")
 
 
-def _take_hours(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
+def _take_hours(behind: Sequence[TableDifference]) -> tuple[list[TableDifference], list[str]]:
     """Return the hours that one snapshot takes, and the remaining ones."""
-    taken: list[Difference] = []
+    taken: list[TableDifference] = []
     files = 0
     for position, hour in enumerate(behind):
         files += len(files_of(hour.added, "data"))
