@@ -100,7 +100,20 @@ WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 
 NAMED_TWICE = {
     *("Column", "Converter", "Date", "Envelope", "Expression", "Field", "File", "Format", "Key", "Node", "ReadRequest"),
-    *("Reason", "Record", "Reference", "Refusal", "Schema", "Sidecars", "Span", "Step", "Table", "Text", "Time"),
+    *(
+        "Reason",
+        "Record",
+        "Reference",
+        "Refusal",
+        "Schema",
+        "Shape",
+        "Sidecars",
+        "Span",
+        "Step",
+        "Table",
+        "Text",
+        "Time",
+    ),
     *("_Landing", "_Reader"),
 }
 """Classes that have yet to get a name of their own. Nothing is added here."""
