@@ -4,13 +4,16 @@ Starts Kafka and S3, produces a topic whose records lie in one closed hour, and 
 two sinks: `cold` and `warm`. Prints one JSON line. See README.md for how to read it.
 
 `--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each; `--by-hand`
-does so with the loop that people write by hand (`by_hand.py`: JSON values to JSON lines or Parquet). `--poison N`
-lands in turns a sound topic into a sink that tolerates no error, the same into one that does, and one of whose records
-one of N is broken.
+does so with the loop that people write by hand (`by_hand.py`: JSON values to JSON lines or Parquet), `--floor` with the
+cheapest loop that can be written (`floor.py`), and compares the rows that each wrote. `--poison N` lands in turns a
+sound topic into a sink that tolerates no error, the same into one that does, and one of whose records one of N is
+broken.
 """
 
 import argparse
 import contextlib
+import gzip
+import io
 import json
 import os
 import re
@@ -60,7 +63,8 @@ def main() -> None:
             poisoned = [POISONED if one == TOPIC else one for one in produce]
             subprocess.run([*poisoned, *numbers, str(options.poison)], check=True)
         trials = [(TOPIC, "none")] if not options.poison else [(TOPIC, "none"), (TOPIC, "all"), (POISONED, "all")]
-        for _, (topic, tolerance), (state, script) in product(range(options.rounds), trials, scripts.items()):
+        written: set[object] = set()
+        for (topic, tolerance), (state, script) in turns(options.rounds, trials, scripts):
             with bucket(options) as into:
                 plan = {
                     "config": {
@@ -82,18 +86,56 @@ def main() -> None:
                     },
                     "topic": topic,
                     "hour": hour,
+                    "partitions": options.partitions,
+                    "schema": SCHEMA,
                 }
                 load, _, _ = os.getloadavg()
                 dead = -(-options.records // options.poison) if topic == POISONED else 0
                 found = measured(plan, into.environment, options.records, script)
-                told = {"tolerance": tolerance, "dead_letters": dead} if options.poison else {}
+                told: dict[str, object] = {"tolerance": tolerance, "dead_letters": dead} if options.poison else {}
+                if options.floor:
+                    told["rows_digest"] = rows_digest(into, str(plan["config"]["sinks"][-1]["prefix"]), options.format)
                 print(json.dumps({"state": state, **told, **found, "load": [load, os.getloadavg()[0]]}), flush=True)
+                if len(written := {*written, told.get("rows_digest")}) > 1:
+                    raise SystemExit(f"{state} wrote other rows than what was measured before")
+
+
+def turns(rounds: int, trials: list[tuple[str, str]], scripts: Mapping[str, Path]) -> Iterator[Any]:
+    """Every trial by every state, round by round; each second round in the other order."""
+    for number in range(rounds):
+        order = list(scripts.items())
+        yield from product(trials, order[::-1] if number % 2 else order)
+
+
+def rows_digest(into: Bucket, prefix: str, type: str) -> int:
+    """A sum over the rows below a prefix, which is the same for the same rows in any files and any order."""
+    import boto3
+    import polars
+
+    keys = {
+        "aws_access_key_id": into.environment.get("AWS_ACCESS_KEY_ID"),
+        "aws_secret_access_key": into.environment.get("AWS_SECRET_ACCESS_KEY"),
+    }
+    bucket = boto3.resource("s3", endpoint_url=into.endpoint_url, **keys).Bucket(into.name)
+    total = 0
+    for listed in bucket.objects.filter(Prefix=f"{prefix}/{TOPIC}/"):
+        body = listed.get()["Body"].read()
+        if type == "parquet":
+            times = polars.selectors.datetime().cast(polars.Datetime("us"))
+            read = polars.read_parquet(io.BytesIO(body)).select(times, ~polars.selectors.datetime())
+            rows = read.select(sorted(read.columns)).cast(polars.String)
+        else:
+            text = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
+            rows = polars.DataFrame({"line": text.decode().splitlines()})
+        total += int(rows.hash_rows().cast(polars.UInt64).cast(polars.Int128).sum())
+    return total
 
 
 @contextlib.contextmanager
 def states(options: argparse.Namespace) -> Iterator[dict[str, Path]]:
     """Yield what lands: this tree's code, the loop by hand, and a commit's code in a directory of its own."""
     scripts = {"this": HERE / "land.py"} | ({"by hand": HERE / "by_hand.py"} if options.by_hand else {})
+    scripts |= {"floor": HERE / "floor.py"} if options.floor else {}
     if options.compare is None:
         yield scripts
         return
@@ -226,6 +268,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--by-hand", action="store_true", help="measure the loop of by_hand.py too, in turns")
+    parser.add_argument("--floor", action="store_true", help="measure the loop of floor.py too, and compare the rows")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--format", choices=FORMATS, default="json", help="bytes: one object a record")
     parser.add_argument(
