@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from s3lake import hours
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.clean import DAY_MS, clean
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
@@ -73,7 +73,7 @@ def main(count: int) -> None:
     log: Any = Log(EACH * (count + 1))
 
     def planned() -> None:
-        head = opening.open_hour(index, log, following)
+        head = open_and_close.open_hour(index, log, following)
         assert head is not None
         protocol.begin(index, log, head, following, limit=10**9, now_ms=hours.end_ms(following))
 

@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
@@ -46,7 +46,7 @@ def main(partitions: int, server: str) -> None:
 def plan(index: TopicIndex, offsets: KafkaOffsets, hour: str, partitions: int) -> float:
     """Seconds that planning `hour` takes."""
     began = time.perf_counter()
-    head = opening.open_hour(index, offsets, hour)
+    head = open_and_close.open_hour(index, offsets, hour)
     assert head is not None
     attempt = protocol.begin(index, offsets, head, hour, limit=10**9, now_ms=hours.end_ms(hour))
     took = time.perf_counter() - began

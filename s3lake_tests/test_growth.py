@@ -11,7 +11,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import TooManyFilesError
-from s3lake.index.commit import opening
+from s3lake.index.commit import open_and_close
 from s3lake.index.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
@@ -103,25 +103,27 @@ def index(long: TopicIndex) -> Iterator[TopicIndex]:
 
 class TestOpening:
     def test_an_hour_that_is_open_costs_two_requests_and_little_cpu(self, index: TopicIndex) -> None:
-        opening.open_hour(index, Log(), LAST)
+        open_and_close.open_hour(index, Log(), LAST)
         assert index.store.requests.total() <= 2
         short, last = history(FEW), hours.shift(FIRST, FEW - 1)
         log = Log(10 * FEW + 5)
         ratio = cpu_ratio(
-            lambda: opening.open_hour(index, Log(), LAST), lambda: opening.open_hour(short, log, last), enough=3
+            lambda: open_and_close.open_hour(index, Log(), LAST),
+            lambda: open_and_close.open_hour(short, log, last),
+            enough=3,
         )
         assert ratio <= 3
 
     def test_a_new_hour_costs_four_requests_and_one_more_to_close_the_hour_before(self, index: TopicIndex) -> None:
         """topic.json read, the hour before read and closed, topic.json changed, the tile written."""
-        opening.open_hour(index, Log(), NEXT)
+        open_and_close.open_hour(index, Log(), NEXT)
         assert index.store.requests == {"get": 2, "put": 3}
         assert index.tile(LAST)[0].closed
         assert index.tile(NEXT)[0].partitions == {0: Span(10 * HOURS, 10 * HOURS, None)}
 
     def test_a_new_hour_after_one_that_is_closed_costs_four_requests(self) -> None:
         index = history(10, still_open=False)
-        opening.open_hour(index, Log(), hours.shift(FIRST, 10))
+        open_and_close.open_hour(index, Log(), hours.shift(FIRST, 10))
         assert index.store.requests == {"get": 2, "put": 2}
 
     def test_a_new_hour_costs_little_cpu_however_many_there_are(self, index: TopicIndex) -> None:
@@ -134,8 +136,8 @@ class TestOpening:
                 store.objects = dict(objects)
 
         ratio = cpu_ratio(
-            lambda: opening.open_hour(index, Log(), NEXT),
-            lambda: opening.open_hour(short, log, next_hour),
+            lambda: open_and_close.open_hour(index, Log(), NEXT),
+            lambda: open_and_close.open_hour(short, log, next_hour),
             enough=3,
             before=restore,
         )
@@ -147,7 +149,7 @@ class TestOpening:
         index.store.put(index.head_key, msgspec.json.encode(TopicHead(topic_id="id", hours=ranges)))
         index.store.delete(index.tile_key(missing))
         index.store.requests.clear()
-        head = opening.open_hour(index, Log(), missing)
+        head = open_and_close.open_hour(index, Log(), missing)
         assert head is not None
         assert head.hours == ((FIRST, LAST),)
         assert index.store.requests == {"get": 3, "put": 2}

@@ -121,7 +121,7 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:
     """Return the form of rows, as tables call it, and their columns."""
-    from s3lake.index.commit.evolution import present
+    from s3lake.index.commit.column_history import present
     from s3lake.lake.form import shape_of
     from s3lake.records.schema.types import Primitive
 

@@ -27,7 +27,7 @@ ReasonOption = Annotated[
 @command(app, SOURCE, ROUTES, HOURS, JSON, name="list")
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
-    from s3lake.index.commit.letters import merge_reasons
+    from s3lake.index.commit.dead_letter_reasons import merge_reasons
     from s3lake.land.change.dead_letters import hours_of
 
     first, last = _hour_range(request, hour)

@@ -96,7 +96,7 @@ def rollback_index(
 
     The next run reads its records from Kafka again, and writes them under other names.
     """
-    from s3lake.index.commit.accept import roll_back
+    from s3lake.index.commit.operator_decisions import roll_back
 
     require_hours(hour)
     request.require("sink", "topic")
@@ -119,7 +119,7 @@ def accept_topic(request: Request) -> None:
 
     What the former topic had not landed is given up. --topic is needed.
     """
-    from s3lake.index.commit.accept import accept
+    from s3lake.index.commit.operator_decisions import accept
 
     request.require("topic")
     targets, refusals = list(request.targets()), list[str]()
@@ -143,7 +143,7 @@ def accept_topic(request: Request) -> None:
 @command(schema, SOURCE, ROUTES, JSON, name="show")
 def show_schema(request: Request) -> None:
     """Show the columns that files have now, with their types."""
-    from s3lake.index.commit.evolution import present
+    from s3lake.index.commit.column_history import present
 
     for target in request.targets(tables=True):
         rows = [{"column": name, "type": str(type)} for name, type in present(target.index).items()]
@@ -153,7 +153,7 @@ def show_schema(request: Request) -> None:
 @command(schema, SOURCE, ROUTES, JSON, name="history")
 def show_schema_history(request: Request) -> None:
     """Show each change of columns: its hour and commit, and the type before and after."""
-    from s3lake.index.commit.evolution import steps
+    from s3lake.index.commit.column_history import steps
 
     for target in request.targets(tables=True):
         rows = [

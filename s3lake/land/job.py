@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from s3lake import hours
 from s3lake.errors import S3LakeError, TooManyFilesError
-from s3lake.index.commit import letters
+from s3lake.index.commit import dead_letter_reasons
 from s3lake.index.commit.documents import MOST_FILES, File, Recorded, files_of
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.commit.recovery import abort
@@ -145,7 +145,7 @@ class Job:
             nulls=landed.nulls,
             columns=None if columns is None else to_document(columns),
             replacing=work.keys.replaces,
-            letters=letters.merge_reasons(one.letters for one in done),
+            letters=dead_letter_reasons.merge_reasons(one.letters for one in done),
             dropped=sum((Counter(one.dropped) for one in done), Counter()),
             filled=sum((Counter(one.filled) for one in done), Counter()),
         )

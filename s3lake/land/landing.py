@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesError
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import MOST_FILES, TopicHead, count_data_files
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
 from s3lake.index.commit.recovery import abort
-from s3lake.index.commit.replace import begin_rewrite
+from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried
 from s3lake.land.change.compact import CompactOptions, merge
@@ -102,7 +102,7 @@ def _open(target: TopicSink, hour: str) -> TopicHead | None:
     else:
         ensure_keeps_objects(target.store, sink.root)
     first = sink.start if sink.from_ == "earliest" else None
-    return opening.open_hour(target.index, target.offsets, hour, earliest_hour=first, now_ms=target.clock())
+    return open_and_close.open_hour(target.index, target.offsets, hour, earliest_hour=first, now_ms=target.clock())
 
 
 @dataclass

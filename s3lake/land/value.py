@@ -11,7 +11,7 @@ import pyarrow as pa
 from s3lake import hours
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
-from s3lake.index.commit.opening import create_hour
+from s3lake.index.commit.open_and_close import create_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.commit.recovery import abort
 from s3lake.index.store.trial import ensure_tried

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake.errors import S3LakeError
+from s3lake.index.commit.column_history import steps
+from s3lake.index.commit.dead_letter_reasons import merge_reasons
 from s3lake.index.commit.documents import files_of
-from s3lake.index.commit.evolution import steps
-from s3lake.index.commit.letters import merge_reasons
 from s3lake.index.plan import sealed
 from s3lake.index.plan.sealed import quantile_s
 from s3lake.index.plan.stamps import find_notices

@@ -113,7 +113,7 @@ class SinkIOManager(dg.IOManager):
         return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
 
     def _read_tables(self, context: dg.InputContext) -> Any:
-        from s3lake.index.commit.opening import check_owner
+        from s3lake.index.commit.open_and_close import check_owner
         from s3lake.lake.readback.arrow import find_reader, open_dataset
         from s3lake.lake.readback.committed import open_index, read_complete_tiles
         from s3lake.lake.readback.spark import read_frame

@@ -11,8 +11,8 @@ import dagster as dg
 
 from s3lake import hours
 from s3lake.config.model.marker import key as marker_key
-from s3lake.index.commit.marker import body_of, renew
-from s3lake.index.commit.replace import REWRITE
+from s3lake.index.commit.replacing_attempts import REWRITE
+from s3lake.index.commit.sealed_marker import body_of, renew
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.sealed import content

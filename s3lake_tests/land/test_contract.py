@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.errors import GateError, RecordError, TerminalError
-from s3lake.index.commit.evolution import present, steps
+from s3lake.index.commit.column_history import present, steps
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.index.commit.accept import accept
+from s3lake.index.commit.operator_decisions import accept
 from s3lake.index.plan.tile import Span
 from s3lake.land.landing import land, rewrite
 from s3lake.source.records import OffsetRange

@@ -19,7 +19,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.recovery import each, fence, settle, sweep
-from s3lake.index.commit.replace import REWRITE
+from s3lake.index.commit.replacing_attempts import REWRITE
 from s3lake.index.plan.tile import Tile
 
 _log = logging.getLogger(__name__)

@@ -22,10 +22,10 @@ from s3lake.errors import (
     MissingDocumentError,
     StoreConflictError,
 )
-from s3lake.index.commit import opening
+from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.opening import cut_below, same_log
+from s3lake.index.commit.open_and_close import cut_below, same_log
 from s3lake.index.commit.recovery import abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.index.commit.sums import Commits, measure_waits
 from s3lake.index.plan import tile as tiles
@@ -132,7 +132,7 @@ def begin(
             if tile.garbage:
                 sweep(index, hour)  # if it was denied: all is landed, and the user has to know
             return None
-        kafka = opening.ask_kafka(index, offsets, head, hour)
+        kafka = open_and_close.ask_kafka(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
         if not tile.closed:
             over = now_ms >= hours.end_ms(hour) + grace_ms
@@ -160,7 +160,7 @@ def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[
         stored = tidy(index, hour)
         if stored is None:
             if head is not None:
-                opening.finish_creation(index, head)
+                open_and_close.finish_creation(index, head)
             index.existing_tile(hour)
             continue
         tile, etag = stored
@@ -197,7 +197,7 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
         DataLossError: the topic is another one, or its log was cut below what is landed.
         KafkaUnavailableError: the log was cut behind it: what was read may not be what is there now.
     """
-    kafka = opening.ask_kafka(index, offsets, head, attempt.tile.hour)
+    kafka = open_and_close.ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
     read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)

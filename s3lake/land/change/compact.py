@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.index.commit.documents import LETTERS, MOST_FILES, File, Manifest, files_of
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
-from s3lake.index.commit.replace import MERGE
+from s3lake.index.commit.replacing_attempts import MERGE
 from s3lake.lake.form import form_of
 from s3lake.land import binding
 from s3lake.land.change.file_sets import FileSet, is_placed_as_now, list_file_sets, shape_of_stream, stage_files

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from s3lake.index.commit.dead_letter_reasons import reason_of
 from s3lake.index.commit.documents import LETTERS, Manifest, files_of
-from s3lake.index.commit.letters import reason_of
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT, Store

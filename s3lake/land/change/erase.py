@@ -18,8 +18,8 @@ from s3lake import hours as hourly
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.clean import clean, forget_replaced
+from s3lake.index.commit.dead_letter_reasons import Tally, merge_reasons
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason
-from s3lake.index.commit.letters import Tally, merge_reasons
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import Store
 from s3lake.lake.objects import ObjectShape, columns, content, open_columns, read_batches

@@ -11,12 +11,12 @@ from operator import attrgetter
 import msgspec
 
 from s3lake.errors import FencedError
-from s3lake.index.commit import letters, protocol
+from s3lake.index.commit import dead_letter_reasons, protocol
 from s3lake.index.commit.documents import File, Manifest, files_of
-from s3lake.index.commit.marker import renew_existing
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
 from s3lake.index.commit.recovery import abort, settle, sweep
-from s3lake.index.commit.replace import begin_replacement, merge_offset_ranges
+from s3lake.index.commit.replacing_attempts import begin_replacement, merge_offset_ranges
+from s3lake.index.commit.sealed_marker import renew_existing
 from s3lake.index.plan.tile import Tile
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merge_reads
@@ -247,7 +247,7 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
         nulls=last.nulls,
         columns=last.columns,
         waits=tuple(chain.from_iterable(one.waits for one in manifests)),
-        letters=letters.merge_reasons(one.letters for one in manifests),
+        letters=dead_letter_reasons.merge_reasons(one.letters for one in manifests),
         taken=tuple(chain.from_iterable(one.taken for one in manifests)),
         dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
         filled=sum((Counter(one.filled) for one in manifests), Counter()),

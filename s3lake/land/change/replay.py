@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake.errors import ConfigurationError
+from s3lake.index.commit.dead_letter_reasons import Tally, merge_reasons
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken, files_of
-from s3lake.index.commit.letters import Tally, merge_reasons
 from s3lake.index.commit.protocol import Attempt, Staged, mark_of
-from s3lake.index.commit.replace import REPLAY
+from s3lake.index.commit.replacing_attempts import REPLAY
 from s3lake.index.plan import tile as tiles
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.reading import open_object

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import printable
-from s3lake.index.commit.letters import Tally
+from s3lake.index.commit.dead_letter_reasons import Tally
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
 from s3lake.records.convert.gate import Refusals

@@ -14,9 +14,9 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError, FencedError, ReplacedError
 from s3lake.index.commit.clean import forget_replaced
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read
-from s3lake.index.commit.opening import create_hour
+from s3lake.index.commit.open_and_close import create_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
-from s3lake.index.commit.replace import MERGE, REPLAY
+from s3lake.index.commit.replacing_attempts import MERGE, REPLAY
 from s3lake.index.store import trial
 from s3lake.land.adopt import GroupOffsets, adopt
 from s3lake.land.change import retention

@@ -23,7 +23,7 @@ from s3lake.errors import (
     TransientError,
 )
 from s3lake.index.commit import clean as clean_module
-from s3lake.index.commit import opening, recovery, sums
+from s3lake.index.commit import open_and_close, recovery, sums
 from s3lake.index.commit.documents import LETTERS, Manifest, TopicHead
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Span, Tile
@@ -345,9 +345,9 @@ def i12_idempotence(world: "World", view: "View") -> None:
     for hour, tile in view.tiles.items():
         recovery.settle(world.index, hour)
         recovery.sweep(world.index, hour)
-        opening.open_hour(world.index, world.kafka, hour)
+        open_and_close.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
-            opening.close_hour(world.index, world.kafka, view.head, hour, later)
+            open_and_close.close_hour(world.index, world.kafka, view.head, hour, later)
     clean_module.clean(world.index, now_ms=later)
     if before != (world.bucket.objects, world.bucket.uploads):
         raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")

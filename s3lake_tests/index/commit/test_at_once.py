@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from s3lake.errors import FencedError
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.protocol import Staged
-from s3lake.index.commit.replace import begin_rewrite
+from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.plan.tile import Span, Tile
 from s3lake_tests.index.commit import invariants
 from s3lake_tests.index.commit.kafka import hour
@@ -33,7 +33,7 @@ def staged_by(world: World, attempt: protocol.Attempt) -> Staged:
 
 
 def test_a_commit_is_one_change_of_the_tile(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
     assert world.view().data == {}
@@ -49,7 +49,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
 
 def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch: pytest.MonkeyPatch):
     index = world.index
-    opening.open_hour(index, world.kafka, hour(0))
+    open_and_close.open_hour(index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged, swap = staged_by(world, attempt), index.swap_tile
     monkeypatch.setattr(index, "swap_tile", lambda *change: swap(*change) and None)
@@ -73,7 +73,7 @@ def test_a_rewrite_sweeps_what_it_replaced_and_returns_the_tile_that_is_left(wor
 
 
 def test_a_fenced_writers_objects_are_left_for_clean(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
     world.index.swap_tile(attempt.tile.revise(), attempt.etag)

@@ -12,7 +12,7 @@ from s3lake.errors import (
     MissingDocumentError,
     StoreDeniedError,
 )
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import TABLE, File, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
@@ -41,12 +41,12 @@ def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None
 def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     world.kafka.delete_topic()
 
-    assert opening.open_hour(world.index, world.kafka, hour(0)) is None
+    assert open_and_close.open_hour(world.index, world.kafka, hour(0)) is None
     assert world.view().tiles == {}
 
 
 def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     assert not world.kafka.waited_for
     begin(world, 0)
     assert world.kafka.waited_for
@@ -56,10 +56,10 @@ def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
 def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIndex):
     if requested:
         index.create(index.head_key, TopicHead())
-    opening.create_hour(index, hour(0))
+    open_and_close.create_hour(index, hour(0))
     assert index.tile(hour(0)) is not None
-    opening.create_hour(index, hour(0))
-    opening.create_hour(index, hour(1))
+    open_and_close.create_hour(index, hour(0))
+    open_and_close.create_hour(index, hour(1))
 
     head, _ = index.head()
     assert (head.topic_id, head.hours, head.new) == (TABLE, ((hour(0), hour(1)),), Tile(hour(1), {0: Span(0, 0, 1)}))
@@ -72,13 +72,13 @@ def test_a_table_gets_no_hour_where_a_topic_has_records(index: TopicIndex, head:
     index.create(index.head_key, head)
 
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
-        opening.create_hour(index, hour(1))
+        open_and_close.create_hour(index, hour(1))
     assert index.head()[0] == head
 
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
     world.do("A", materialise(0))
-    reader = world.start("B", lambda me: void(opening.open_hour(me.index, me.offsets, hour(0))))
+    reader = world.start("B", lambda me: void(open_and_close.open_hour(me.index, me.offsets, hour(0))))
 
     world.run(reader)
 
@@ -94,7 +94,7 @@ def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(w
     with pytest.raises(
         MissingDocumentError, match=r"orders/2026-11-20T00.json is not there, although .*topic.json nam"
     ):
-        opening.open_hour(world.index, world.kafka, hour(5))
+        open_and_close.open_hour(world.index, world.kafka, hour(5))
 
 
 def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut(
@@ -107,7 +107,7 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
     hidden = {key: world.bucket.objects.pop(key)}
     late = SimpleNamespace(sleep=lambda seconds: seconds and world.bucket.objects.update(hidden))
     monkeypatch.setattr("s3lake.index.commit.index.time", late)
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(0))[0].partitions == {0: Span(0, 5, 5)}
     assert world.index.existing_tile(hour(1))[0].partitions == {0: Span(5, 5)}
@@ -125,7 +125,7 @@ def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_w
     world.index.swap_tile(tile.revise(burnt={0: UNKNOWN_END}), etag)
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.revise(since=since), etag)
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(1))[0].burnt == burnt
 
@@ -137,10 +137,10 @@ def test_opening_and_closing_an_hour_note_a_record_that_is_stamped_ahead_of_the_
     now_ms: int, noted: object, world: World
 ):
     world.kafka.logs[0].stamps = [ms(5)]
-    opening.open_hour(world.index, world.kafka, hour(0), now_ms=now_ms)
+    open_and_close.open_hour(world.index, world.kafka, hour(0), now_ms=now_ms)
     world.kafka.produce(0, 7 * 24 * 60, 6, 65)
     assert tile(world, 0).stamped_ahead == {}
-    opening.open_hour(world.index, world.kafka, hour(1), now_ms=now_ms)
+    open_and_close.open_hour(world.index, world.kafka, hour(1), now_ms=now_ms)
 
     assert (tile(world, 0).stamped_ahead, tile(world, 1).stamped_ahead) == (noted, noted)
 
@@ -150,7 +150,7 @@ def test_planning_an_open_hour_notes_a_record_that_is_stamped_ahead_and_closes_t
     minute: float, world: World
 ):
     world.kafka.logs[0].stamps = [ms(5)]
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     world.kafka.produce(0, 7 * 24 * 60)
     world.minute = minute
     begin(world, 0)
@@ -161,17 +161,17 @@ def test_planning_an_open_hour_notes_a_record_that_is_stamped_ahead_and_closes_t
 
 @pytest.mark.parametrize(("earliest", "start"), [(0, 4), (1, 0)])
 def test_the_first_hour_begins_at_the_log_start_if_it_is_the_earliest(earliest: int, start: int, world: World):
-    opening.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(earliest))
+    open_and_close.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(earliest))
 
     assert tile(world, 1).partitions == {0: Span(start, start)}
 
 
 def test_a_tile_that_was_only_announced_is_written_before_another_one_is_announced(world: World):
     for number in (0, 5, 2):
-        opening.open_hour(world.index, world.kafka, hour(number))
+        open_and_close.open_hour(world.index, world.kafka, hour(number))
     announced = world.index.existing_tile(hour(2))
     del world.bucket.objects[world.index.tile_key(hour(2))]
-    opening.open_hour(world.index, world.kafka, hour(7))
+    open_and_close.open_hour(world.index, world.kafka, hour(7))
 
     assert world.index.tile(hour(2)) == announced
 
@@ -179,7 +179,7 @@ def test_a_tile_that_was_only_announced_is_written_before_another_one_is_announc
 def test_a_commit_under_way_is_left_to_its_writer_by_who_opens_the_next_hour(world: World):
     world.minute = 65
     world.do("A", materialise(0), until=completes)
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
 
     assert (tile(world, 0).pending, tile(world, 0).closed) == ("c1", True)
 
@@ -240,7 +240,7 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 def test_an_hour_is_landed_up_to_where_the_run_began_up_to_its_end_once_it_is_over_and_closed_after_the_grace(
     world: World,
 ):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     head, _ = world.index.head()
 
     def planned(now_ms: int, until: int) -> tuple[int, int]:
@@ -282,7 +282,7 @@ def test_a_wholly_expired_interval_is_committed_without_files(world: World):
 
 
 def test_the_fenced_writers_message_names_the_winner(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     world.do("B", materialise(0))
 
@@ -293,7 +293,7 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
 
 
 def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     del world.bucket.objects[world.index.tile_key(hour(0))]
 
     assert begin(world, 0).batch.intervals == {0: (0, 5)}
@@ -343,7 +343,7 @@ def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: Worl
 
 
 def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
+    open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     gone = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
 

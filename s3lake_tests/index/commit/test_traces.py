@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from s3lake.index.commit import clean as clean_module
-from s3lake.index.commit import opening, protocol, recovery
-from s3lake.index.commit import replace as replacing
-from s3lake.index.commit.accept import roll_back
+from s3lake.index.commit import open_and_close, protocol, recovery
+from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.operator_decisions import roll_back
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake_tests.index.commit import invariants, table
@@ -607,11 +607,11 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
             if index.swap_tile(shut, etag):
                 return shut
 
-    monkeypatch.setattr(opening, "close_hour", close)
+    monkeypatch.setattr(open_and_close, "close_hour", close)
 
 
 def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "same_topic", lambda *_: None)
+    monkeypatch.setattr(open_and_close, "same_topic", lambda *_: None)
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:

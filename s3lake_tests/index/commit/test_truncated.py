@@ -5,10 +5,10 @@ import json
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableError
-from s3lake.index.commit import opening, protocol
-from s3lake.index.commit.accept import accept
+from s3lake.index.commit import open_and_close, protocol
+from s3lake.index.commit.operator_decisions import accept
 from s3lake.index.commit.protocol import Attempt, must_be_the_log
-from s3lake.index.commit.replace import begin_rewrite
+from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.plan.tile import Interval, Span
 from s3lake.lake.verify import index_checks
@@ -48,9 +48,9 @@ def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: Wo
     with pytest.raises(DataLossError, match=TOLD):
         protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
     with pytest.raises(DataLossError, match=TOLD):
-        opening.close_hour(cut.index, cut.kafka, head, hour(0), 0)
+        open_and_close.close_hour(cut.index, cut.kafka, head, hour(0), 0)
     with pytest.raises(DataLossError, match=TOLD):
-        opening.open_hour(cut.index, cut.kafka, hour(3))
+        open_and_close.open_hour(cut.index, cut.kafka, hour(3))
     assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
 
 
@@ -61,7 +61,7 @@ def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
     world.kafka.produce(0, *[6] * 8)
 
     with pytest.raises(DataLossError, match=TOLD):
-        opening.open_hour(world.index, world.kafka, hour(1))
+        open_and_close.open_hour(world.index, world.kafka, hour(1))
     head, _ = world.index.head()
     with pytest.raises(DataLossError, match=TOLD):
         begin_rewrite(world.index, world.kafka, head, hour(0))
@@ -164,7 +164,7 @@ def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start(
 def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_accept(world: World):
     world.minute = 65
     head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0), ms(65))
+    open_and_close.close_hour(world.index, world.kafka, head, hour(0), ms(65))
     world.kafka.logs.append(Log())
     world.kafka.produce(2, 61)
     world.do("B", materialise(1))
@@ -219,7 +219,7 @@ def test_accepted_what_an_earlier_hour_has_landed_after_the_cut_is_not_landed_ag
     """Hour 0 lacks offsets 10 and 11 of topic-partition 0 when the log is cut at 11, and lands them then."""
     world.kafka.produce(0, 3, 4)
     world.minute = 65
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
     world.kafka.produce(0, 61, 62)
     world.do("B", materialise(1))
     world.kafka.elect(0, end=11)
@@ -290,7 +290,7 @@ def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_
     """Hour 0 is closed, and lacks offsets 10 and 11 of topic-partition 0."""
     world.kafka.produce(0, 3, 4)
     world.minute = 65
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
     world.kafka.elect(0, end=end)
     world.kafka.produce(0, *[66] * 9)
 
@@ -305,9 +305,9 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     world.kafka.produce(1, 3, 4)
     world.minute = 65
     head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0), ms(65))
+    open_and_close.close_hour(world.index, world.kafka, head, hour(0), ms(65))
     world.kafka.elect(1, end=3)
-    opening.open_hour(world.index, world.kafka, hour(1))
+    open_and_close.open_hour(world.index, world.kafka, hour(1))
     with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):
         begin(world, 0)
     with pytest.raises(
@@ -336,7 +336,7 @@ def under_way(world: World) -> World:
 
 def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(under_way: World):
     with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 10 to 11\)"):
-        opening.open_hour(under_way.index, under_way.kafka, hour(1))
+        open_and_close.open_hour(under_way.index, under_way.kafka, hour(1))
 
     assert tile(under_way, 0).partitions[0] == Span(0, 12, 12)
 

@@ -10,10 +10,10 @@ from s3lake import hours
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
 from s3lake.index.commit import clean as clean_module
-from s3lake.index.commit import opening, protocol, recovery
-from s3lake.index.commit import replace as replacing
-from s3lake.index.commit.accept import accept
+from s3lake.index.commit import open_and_close, protocol, recovery
+from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import LETTERS, File, Read, TopicHead
+from s3lake.index.commit.operator_decisions import accept
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit import invariants
@@ -67,7 +67,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
 
     def work(me: Actor) -> None:
         until = {partition: end for partition, (_, end) in me.offsets.log_ranges(TOPIC).items()}
-        heads = {number: opening.open_hour(me.index, me.offsets, hour(number)) for number in numbers}
+        heads = {number: open_and_close.open_hour(me.index, me.offsets, hour(number)) for number in numbers}
         for number, head in heads.items():
             for _ in range(rounds if head else 0):
                 attempt = protocol.begin(
@@ -132,7 +132,7 @@ def closing(number: int) -> Work:
     def work(me: Actor) -> None:
         found = me.index.head()
         if found is not None and hours.in_ranges(hour(number), found[0].hours):
-            opening.close_hour(me.index, me.offsets, found[0], hour(number), me.now_ms)
+            open_and_close.close_hour(me.index, me.offsets, found[0], hour(number), me.now_ms)
 
     return work
 

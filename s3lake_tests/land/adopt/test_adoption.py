@@ -7,7 +7,7 @@ import pytest
 from s3lake import hours
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.index.commit import opening, protocol
+from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
@@ -52,7 +52,7 @@ class Place:
 
     def run(self, hour, now_ms):
         """What a run of `hour` lands: intervals by partition, and what had expired."""
-        head = opening.open_hour(self.index, self.log, hour)
+        head = open_and_close.open_hour(self.index, self.log, hour)
         attempt = protocol.begin(self.index, self.log, head, hour, limit=10**6, now_ms=now_ms)
         reads = {partition: Read(*span) for partition, span in attempt.batch.intervals.items()}
         protocol.commit(self.index, attempt, Staged((), reads))
@@ -108,8 +108,8 @@ def test_the_next_hour_goes_on_where_the_first_ends():
     place.log.partitions = {0: (0, 1100), 1: (0, 1001)}
     following = hours.shift(HOUR, 1)
 
-    head = opening.open_hour(place.index, place.log, following)
-    opening.open_hour(place.index, place.log, following)
+    head = open_and_close.open_hour(place.index, place.log, following)
+    open_and_close.open_hour(place.index, place.log, following)
 
     assert head.hours == ((HOUR, following),)
     assert place.index.tile(HOUR)[0].partitions == {0: Span(120, 1000, 1100), 1: Span(7, 1000, 1001)}
@@ -120,7 +120,7 @@ def test_the_tile_is_of_the_topic_that_was_looked_at():
     place = Place(group={0: 120})
     place.adopt(CONFLUENT)
     place.log.topic_id = "id-2"
-    head = opening.open_hour(place.index, place.log, HOUR)
+    head = open_and_close.open_hour(place.index, place.log, HOUR)
     with pytest.raises(DataLossError, match="was created again"):
         protocol.begin(place.index, place.log, head, HOUR, limit=10, now_ms=NOW)
 
@@ -299,6 +299,6 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     consumer.close()
 
     assert adopt(*adoption, index, offsets, groups, now_ms=NOW).starts == {0: Start(4, "group"), 1: Start(10, "group")}
-    head = opening.open_hour(index, offsets, HOUR)
+    head = open_and_close.open_hour(index, offsets, HOUR)
     attempt = protocol.begin(index, offsets, head, HOUR, limit=10**6, now_ms=NOW)
     assert dict(attempt.batch.intervals) == {0: (4, 10)}

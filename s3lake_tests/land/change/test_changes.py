@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from s3lake.config.model import Sink
 from s3lake.config.model.marker import key as marker_key
 from s3lake.errors import DataLossError
-from s3lake.index.commit.marker import body_of, renew
+from s3lake.index.commit.sealed_marker import body_of, renew
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.land.change.compact import CompactOptions, compact_hours, merge

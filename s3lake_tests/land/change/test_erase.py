@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.index.commit.protocol import Committed
-from s3lake.index.commit.replace import begin_rewrite
+from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.land.change import replace
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase, erase_hours

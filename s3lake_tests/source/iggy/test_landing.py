@@ -11,7 +11,7 @@ from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError
-from s3lake.index.commit.accept import accept
+from s3lake.index.commit.operator_decisions import accept
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.fleet import land_together
 from s3lake.land.landing import land, land_steps

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours as hourly
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.replace import offset_ranges_of
+from s3lake.index.commit.replacing_attempts import offset_ranges_of
 from s3lake.lake.table.iceberg import ledger
 from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri

@@ -8,7 +8,7 @@ from s3lake.config.model.marker import key as marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.index.commit.documents import File, Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.marker import CONTENT, body_of, renew, renew_existing
+from s3lake.index.commit.sealed_marker import CONTENT, body_of, renew, renew_existing
 from s3lake.index.plan.sealed import content
 from s3lake.index.plan.tile import Span, Tile
 from s3lake.index.store.memory import MemoryStore

@@ -1,7 +1,7 @@
 """Reasons of dead letters, counted."""
 
+from s3lake.index.commit.dead_letter_reasons import MOST_REASONS, OTHERS, Tally, merge_reasons, reason_of
 from s3lake.index.commit.documents import Reason, Taken
-from s3lake.index.commit.letters import MOST_REASONS, OTHERS, Tally, merge_reasons, reason_of
 
 
 def test_a_reason_leaves_out_what_it_quotes_and_counts():

@@ -3,9 +3,9 @@
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.index.commit import opening
-from s3lake.index.commit.accept import RolledBack, accept, roll_back
+from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import TABLE, TopicHead
+from s3lake.index.commit.operator_decisions import RolledBack, accept, roll_back
 from s3lake.index.plan.tile import Span, Tile
 from s3lake_tests.index.commit.kafka import hour
 from s3lake_tests.index.commit.test_traces import completes
@@ -82,7 +82,7 @@ def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
     with pytest.raises(
         DataLossError, match=f"orders {earlier} was landed by a connector before its bucket was adopted, or belongs"
     ):
-        opening.open_hour(again.index, again.kafka, earlier)
+        open_and_close.open_hour(again.index, again.kafka, earlier)
 
 
 def test_a_writer_of_the_former_topic_is_fenced(world: World):

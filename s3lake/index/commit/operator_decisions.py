@@ -8,7 +8,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.opening import cut_below, finish_creation
+from s3lake.index.commit.open_and_close import cut_below, finish_creation
 from s3lake.index.commit.recovery import back, sweep, tidy
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Span, Tile

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from s3lake.index.commit.column_history import Step, present, steps
 from s3lake.index.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
-from s3lake.index.commit.evolution import Step, present, steps
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Span, Tile
 from s3lake.records.schema.changes import Change

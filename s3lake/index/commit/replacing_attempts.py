@@ -7,7 +7,7 @@ from s3lake import hours
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit.documents import Manifest, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.opening import same_log
+from s3lake.index.commit.open_and_close import same_log
 from s3lake.index.commit.protocol import Attempt, attempt, ready
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, whole
