@@ -26,7 +26,8 @@ _IN_ORDER = """
     config.model config
     source source.kafka source.iggy
     index.plan index.store index.commit
-    lake.table.iceberg lake.table.hive lake.objects lake.form lake.readback lake.forwarding lake.metrics lake.verify
+    lake.table.iceberg lake.table.hive lake.objects lake.form lake.readback lake.forwarding lake.metrics lake.prometheus
+    lake.verify
     land.adopt land.spark land.task.outcomes land.task.staging land.task.prepared land.task.letters
     land.task.pipeline land.task.rows land.task.workers land.sql land.binding land.engine land.given land.job
     land.observer land.checks land.target land.change land.value land.landing land.opening land.fleet land.preview

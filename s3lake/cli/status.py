@@ -111,7 +111,7 @@ def metrics(
     """Print lag, completeness and volumes of every sink and topic for Prometheus, or serve them."""
     from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
-    from s3lake.lake.metrics import Scrape
+    from s3lake.lake.prometheus import Scrape
 
     address = None if listen is None else _parse_address(listen)
     config = request.load()

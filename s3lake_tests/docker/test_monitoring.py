@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 import yaml
 
-from s3lake.lake.metrics import METRICS
+from s3lake.lake.prometheus import METRICS
 from s3lake_tests.docker.test_docker import DOCKER
 
 ROOT = DOCKER.parent

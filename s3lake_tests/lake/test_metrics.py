@@ -17,8 +17,9 @@ from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailable
 from s3lake.index.commit.documents import Watermark
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Span, Sums, Tile, Wait
-from s3lake.lake import metrics
-from s3lake.lake.metrics import METRICS, Scrape, TopicProgress, read_waiting
+from s3lake.lake import prometheus
+from s3lake.lake.metrics import TopicProgress, read_waiting
+from s3lake.lake.prometheus import METRICS, Scrape
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag
@@ -168,7 +169,7 @@ def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> 
 
 def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
     world.scrape()
-    world.clock += metrics.FRESH_S / 2
+    world.clock += prometheus.FRESH_S / 2
     world.values()
     assert world.kafka.asked == 1
 
