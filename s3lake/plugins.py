@@ -1,6 +1,7 @@
-"""Plugins: what comes with s3lake, and what other packages bring by entry points."""
+"""Plugins: what comes with s3lake, what other packages bring by entry points, and what extras install."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -29,3 +30,22 @@ def load_plugin(name: str, group: str, ours: Mapping[str, str], setting: str, wh
         f"{setting}: no installed package brings {name!r}; there are {', '.join(sorted({*ours, *theirs.names}))}. A "
         f"package brings a {what} by an entry point in the group {group}"
     )
+
+
+@contextmanager
+def require_extra(extra: str, feature: str) -> Iterator[None]:
+    """Import in here libraries that an extra of s3lake installs.
+
+    Args:
+        extra: its name in pyproject.toml.
+        feature: what needs it, as users call it.
+
+    Raises:
+        ConfigurationError: a library is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"{feature} needs {error.name}, which is not installed: pip install 's3lake[{extra}]'"
+        ) from None

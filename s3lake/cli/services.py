@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from s3lake.cli.verify import describe_totals, format_totals, print_differences,
 from s3lake.config import model
 from s3lake.errors import ConfigurationError
 from s3lake.land.spark.shared import PORT
+from s3lake.plugins import require_extra
 from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
@@ -92,10 +94,7 @@ def demo(
     """Run real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
     if services and (serve or table):
         raise ConfigurationError("--services lands nothing: leave out --serve and --table, or --services")
-    try:
-        import s3lake.demo.start  # noqa: F401 - what it needs is an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
+    _require_libraries(serve=serve, table=table)
     as_json = request.as_json
     own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
     if own is not None and any(sink.forwards or sink.table or sink.converter.registry for sink in own.sinks):
@@ -104,6 +103,20 @@ def demo(
         _serve_services(records, keep, own, as_json=as_json)
         return
     _run_demo(records, keep, own, serve=serve, table=table, as_json=as_json)
+
+
+def _require_libraries(*, serve: bool, table: bool) -> None:
+    """See that all is installed, before anything is started."""
+    with require_extra("demo", "s3lake demo"):
+        import moto  # noqa: F401
+
+        if serve:
+            metadata.version("dagster-webserver")  # its import takes a second
+    if table:
+        with require_extra("iceberg", "s3lake demo --table"):
+            import pyiceberg  # noqa: F401
+        with require_extra("duckdb", "s3lake demo --table"):
+            import duckdb  # noqa: F401
 
 
 def _serve_services(records: int, keep: Path | None, own: model.Config | None, *, as_json: bool) -> None:

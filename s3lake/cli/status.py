@@ -15,6 +15,7 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, err, print_json, print_table, write
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
+from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
     from s3lake.lake.metrics import Measured
@@ -109,8 +110,8 @@ def metrics(
     ] = None,
 ) -> None:
     """Print lag, completeness and volumes of every sink and topic for Prometheus, or serve them."""
-    from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-
+    with require_extra("metrics", "s3lake metrics"):
+        from prometheus_client import CollectorRegistry, generate_latest, start_http_server
     from s3lake.lake.prometheus import Scrape
 
     address = None if listen is None else _parse_address(listen)

@@ -3,7 +3,6 @@
 `python -m s3lake.demo.s3 -H 127.0.0.1 -p PORT` is this server, with one writer at a time.
 """
 
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from s3lake.demo.process import GuardedProcess, Launch, Service, start_server
-from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.errors import StoreUnavailableError
+from s3lake.plugins import require_extra
 
 
 class EmbeddedS3(Service):
@@ -34,11 +34,8 @@ class EmbeddedS3(Service):
             ConfigurationError: moto is not installed.
             StoreUnavailableError: it did not start; the message ends with its log.
         """
-        if importlib.util.find_spec("moto") is None:
-            raise ConfigurationError(
-                "The demo's S3 server, moto, is not installed. Install it: in a clone of s3lake, pip install '.[demo]'"
-            )
-
+        with require_extra("demo", "the S3 server of the demo"):
+            import moto  # noqa: F401 - the process that is started imports all of it
         return cls.launch("moto", _prepare)
 
     @classmethod

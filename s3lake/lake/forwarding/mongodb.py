@@ -20,6 +20,7 @@ import msgspec
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
+from s3lake.plugins import require_extra
 from s3lake.text import masking
 
 if TYPE_CHECKING:
@@ -159,11 +160,9 @@ class MongoDB(LedgerDestination):
     @contextmanager
     def _open_collection(self, name: str) -> Iterator[_Documents]:
         """Open a collection on the primary with majority reads and writes: nothing of it can be rolled back."""
-        try:
+        with require_extra("mongodb", "a forward to mongodb"):
             import pymongo
             from pymongo.read_concern import ReadConcern
-        except ImportError:
-            raise ConfigurationError("mongodb needs pymongo: pip install 's3lake[mongodb]'") from None
         from pymongo import errors
 
         waits: dict[str, Any] = {"serverSelectionTimeoutMS": _CONNECT_MS, "connectTimeoutMS": _CONNECT_MS}

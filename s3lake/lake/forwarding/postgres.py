@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.lake.forwarding.ledger import make_bucket_error
+from s3lake.plugins import require_extra
 from s3lake.text import masking
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Postgres:
     @contextmanager
     def _connect(self) -> Iterator[Connection[Any]]:
         """Open a connection. Its transaction is committed at the end, and rolled back by an error."""
-        import psycopg
-
+        with require_extra("postgres", "a forward to postgres"):
+            import psycopg
         settings = {"connect_timeout": _CONNECT_S, "application_name": "s3lake", **self._parse_conninfo()}
         try:
             with psycopg.connect(**settings) as connection:
@@ -138,11 +139,9 @@ class Postgres:
             raise DestinationRefusedError(f"{self.place}: {self._describe_refusal(error)}") from None
 
     def _parse_conninfo(self) -> dict[str, Any]:
-        try:
+        with require_extra("postgres", "a forward to postgres"):
             from psycopg import ProgrammingError
             from psycopg.conninfo import conninfo_to_dict
-        except ImportError:
-            raise ConfigurationError("postgres needs psycopg: pip install 's3lake[postgres]'") from None
         try:
             return dict(conninfo_to_dict(self._conninfo))
         except ProgrammingError:  # its text would quote a part

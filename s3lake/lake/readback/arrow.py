@@ -13,6 +13,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.index.store import Stores
 from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.committed import open_input, read_object
+from s3lake.plugins import require_extra
 from s3lake.records.schema.types import List, Map, Primitive, Struct, Type
 
 if TYPE_CHECKING:
@@ -101,12 +102,17 @@ def _to_stored_type(read: pa.DataType, type: Type | None) -> pa.DataType:
     return read
 
 
+def _import_reader(library: str) -> Any:
+    with require_extra(library, f"an input of {library}"):
+        return import_module(library)
+
+
 _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
     ("pyarrow", "Dataset"): lambda dataset: dataset,
     ("pyarrow", "Table"): lambda dataset: dataset.to_table(),
-    ("polars", "LazyFrame"): lambda dataset: import_module("polars").scan_pyarrow_dataset(dataset),
-    ("polars", "DataFrame"): lambda dataset: import_module("polars").from_arrow(dataset.to_table()),
-    ("duckdb", "DuckDBPyRelation"): lambda dataset: import_module("duckdb").from_arrow(dataset),
+    ("polars", "LazyFrame"): lambda dataset: _import_reader("polars").scan_pyarrow_dataset(dataset),
+    ("polars", "DataFrame"): lambda dataset: _import_reader("polars").from_arrow(dataset.to_table()),
+    ("duckdb", "DuckDBPyRelation"): lambda dataset: _import_reader("duckdb").from_arrow(dataset),
     ("pandas", "DataFrame"): lambda dataset: dataset.to_table().to_pandas(),
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError
+from s3lake.plugins import require_extra
 
 _ROW = "s3lake row"
 _ROWS_WHERE = f'SELECT "{_ROW}" FROM rows POSITIONAL JOIN "s3lake numbers" WHERE '
@@ -28,10 +29,8 @@ class Condition:
         Raises:
             ConfigurationError: DuckDB is not installed, or this is not one condition, or it has a query inside.
         """
-        try:
+        with require_extra("duckdb", option):
             import duckdb
-        except ImportError:
-            raise ConfigurationError(f"{option} is asked of DuckDB: pip install 's3lake[duckdb]'") from None
         self.sql, self._option, self._error = sql, option, duckdb.Error
         self._database: Any = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
         condition, others = self._parse(sql)

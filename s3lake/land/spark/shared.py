@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.land.spark.installation import agree, fit, here
+from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,7 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
     with _lock:
         if active is not None and active is not _session:
             return fit(active)
+        _require_client()
         _reach(master)
         if _session is not None:
             if _lives(_session):
@@ -99,6 +101,12 @@ def _host_and_port(master: str) -> tuple[str, int]:
         return parts.hostname, parts.port or PORT
     except ValueError:
         raise ConfigurationError("spark.master: an address of Spark Connect is written sc://HOST:PORT") from None
+
+
+def _require_client() -> None:
+    """See that PySpark can be a client of Spark Connect: its own errors do not name the extra."""
+    with require_extra("connect", "spark.master sc://"):
+        import grpc_status.rpc_status  # noqa: F401 - PySpark imports it
 
 
 def _reach(master: str) -> None:

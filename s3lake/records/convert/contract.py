@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
+from s3lake.plugins import require_extra
 from s3lake.records.convert.column import Column, Schemas
 from s3lake.records.convert.gate import Refusals
 from s3lake.records.convert.json_types import decode_json, infer_type, widen
@@ -290,9 +291,10 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
 
     Raises:
         ValueError: they are no JSON Schema, or refer to another document.
+        ConfigurationError: jsonschema-rs is not installed.
     """
-    import jsonschema_rs
-
+    with require_extra("jsonschema", "schema.rules"):
+        import jsonschema_rs
     try:
         return jsonschema_rs.validator_for(dict(rules), retriever=_refuse_other)
     except jsonschema_rs.ValidationError as error:

@@ -13,8 +13,8 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, json_format, message_factory, struct_pb2, timestamp_pb2, wrappers_pb2
-from google.type import date_pb2, timeofday_pb2
 
+from s3lake.plugins import require_extra
 from s3lake.records.convert import arrays
 from s3lake.records.convert.arrays import Build, Get, Misfit
 from s3lake.records.convert.protobuf_messages import choose, has, list_oneofs
@@ -31,6 +31,9 @@ from s3lake.records.schema.types import (
     Type,
     make_struct,
 )
+
+with require_extra("protobuf", "converter protobuf"):
+    from google.type import date_pb2, timeofday_pb2
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError
 
-from s3lake.errors import ConfigurationError, TransientError
+from s3lake.errors import TransientError
+from s3lake.plugins import require_extra
 from s3lake.records.schema import known_protos
 from s3lake.records.schema.connect import SchemaError
 from s3lake.scratch import scratch
@@ -162,13 +163,9 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
         TransientError: the compiler did not answer in time.
         ConfigurationError: the compiler is not installed.
     """
-    try:
+    with require_extra("protobuf", "converter protobuf"):
         # Not the module itself: its import lets this process import .proto files from everywhere.
         tools = Path(str(importlib.import_module("grpc_tools").__file__)).parent
-    except ImportError:
-        raise ConfigurationError(
-            "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
-        ) from None
     for name in references:
         _require_mappable(name)
     files = {**known_protos.CONFLUENT, **references, _MAIN: text}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import importlib.util
 import os
 import threading
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake.errors import ConfigurationError, SourceUnavailableError
+from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
     from apache_iggy import IggyClient
@@ -105,9 +105,7 @@ _clients: dict[tuple[int, IggyConnection], IggyClient] = {}
 
 
 async def _connect(connection: IggyConnection) -> IggyClient:
-    with _importing:
-        if importlib.util.find_spec("apache_iggy") is None:
-            raise ConfigurationError("source.type iggy needs Iggy's client: pip install 's3lake[iggy]'")
+    with _importing, require_extra("iggy", "source.type iggy"):
         import apache_iggy as iggy
 
     login = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
 from s3lake.index.store import client
+from s3lake.plugins import require_extra
 from s3lake.text.masking import find_logins, is_secret
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Conne
             "table: pyiceberg trusts the machine's certificates alone and knows no s3.ca_file: let the machine trust "
             "them and take it out, or go without a table"
         )
-    try:
+    with require_extra("iceberg", "an Iceberg table"):
         from pyiceberg.catalog import load_catalog
-    except ImportError:
-        raise ConfigurationError("table: Iceberg needs pyiceberg: pip install 's3lake[iceberg]'") from None
     settings = {
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
         # To a server of REST a warehouse is a name of its own.
