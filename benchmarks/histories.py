@@ -75,7 +75,7 @@ def main(count: int) -> None:
     def planned() -> None:
         head = open_and_close.open_hour(index, log, following)
         assert head is not None
-        protocol.begin(index, log, head, following, limit=10**9, now_ms=hours.end_ms(following))
+        protocol.begin_micro_batch(index, log, head, following, limit=10**9, now_ms=hours.end_ms(following))
 
     def sealed() -> None:
         stored = index.head()

@@ -48,7 +48,7 @@ def plan(index: TopicIndex, offsets: KafkaOffsets, hour: str, partitions: int) -
     began = time.perf_counter()
     head = open_and_close.open_hour(index, offsets, hour)
     assert head is not None
-    attempt = protocol.begin(index, offsets, head, hour, limit=10**9, now_ms=hours.end_ms(hour))
+    attempt = protocol.begin_micro_batch(index, offsets, head, hour, limit=10**9, now_ms=hours.end_ms(hour))
     took = time.perf_counter() - began
     if attempt is None or sum(end - start for start, end in attempt.batch.reads.values()) != partitions * RECORDS:
         raise SystemExit(f"{hour}: planned something else than what was produced")

@@ -96,13 +96,15 @@ def rollback_index(
 
     The next run reads its records from Kafka again, and writes them under other names.
     """
-    from s3lake.index.commit.operator_decisions import roll_back
+    from s3lake.index.commit.operator_decisions import roll_back_by_hand
 
     require_hours(hour)
     request.require("sink", "topic")
 
     def plan(target: "TopicSink") -> Iterator[Outcome]:
-        result = roll_back(target.index, target.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes)
+        result = roll_back_by_hand(
+            target.index, target.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes
+        )
         verb = "is" if request.yes else "would be"
         summary = (
             f"{hour}: commit {result.commit} {verb} rolled back; the next run reads its {result.offsets} offsets "
@@ -119,14 +121,14 @@ def accept_topic(request: Request) -> None:
 
     What the former topic had not landed is given up. --topic is needed.
     """
-    from s3lake.index.commit.operator_decisions import accept
+    from s3lake.index.commit.operator_decisions import accept_present_log
 
     request.require("topic")
     targets, refusals = list(request.targets()), list[str]()
 
     def plan(target: "TopicSink") -> Iterator[Outcome]:
         try:
-            since = accept(target.index, target.offsets, dry_run=not request.yes)
+            since = accept_present_log(target.index, target.offsets, dry_run=not request.yes)
         except ConfigurationError as error:  # an interrupted command has accepted it for some of the sinks
             refusals.append(f"{target.sink.name}: {error}")
         else:

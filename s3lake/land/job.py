@@ -13,7 +13,7 @@ from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.index.commit import dead_letter_reasons
 from s3lake.index.commit.documents import MOST_FILES, File, Recorded, files_of
 from s3lake.index.commit.protocol import Staged
-from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of
 from s3lake.land.engine import ReadRequest, Steps, refusal_error
@@ -118,7 +118,7 @@ class Job:
 
     def _drop(self, work: Work, files: Sequence[File]) -> None:
         if files:
-            abort(work.stores(work.bucket), files)
+            abort_uploads(work.stores(work.bucket), files)
 
     def _combine(self, work: Work, done: Sequence[Done]) -> Staged:
         landed, files = self.sink.after_transforms, files_of(done)

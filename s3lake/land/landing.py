@@ -16,7 +16,7 @@ from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesE
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import MOST_FILES, TopicHead, count_data_files
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
-from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried
@@ -177,7 +177,7 @@ class _Landing:
             try:
                 self._wait_for_commit()
             except BaseException:
-                abort(self.target.store, staged.files)
+                abort_uploads(self.target.store, staged.files)
                 raise
             self.in_flight = (hour, _committing.submit(commit_staged, self.target, attempt, staged))
             if not attempt.batch.left:
@@ -203,7 +203,7 @@ class _Landing:
 
     def _begin(self, head: TopicHead, hour: str) -> Attempt | None:
         target = self.target
-        return protocol.begin(
+        return protocol.begin_micro_batch(
             target.index,
             target.offsets,
             head,
@@ -218,9 +218,9 @@ class _Landing:
         """Stage an attempt, and check that Kafka's log is still the one that it was planned on."""
         staged = yield from self.target.stage(attempt)
         try:
-            protocol.must_be_the_log(self.target.index, self.target.offsets, head, attempt)
+            protocol.require_log_unchanged(self.target.index, self.target.offsets, head, attempt)
         except BaseException:
-            abort(self.target.store, staged.files)
+            abort_uploads(self.target.store, staged.files)
             raise
         return staged
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 from s3lake import hours
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
-from s3lake.index.commit.open_and_close import create_hour
+from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
-from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.store.trial import ensure_tried
 from s3lake.lake.form import form_of
 from s3lake.lake.objects.columns import cast_column
@@ -76,7 +76,7 @@ def land_value(target: TopicSink, hour: str, value: object, owner: Sequence[str]
     plain = _plain_schema(reader.schema if reader is not None else _arrow_schema(frame), name)
     columns = _check_columns(target, name, plain, form)
     ensure_tried(target.store, sink.index_root, sink.root)
-    create_hour(index, hour, owner)
+    create_table_hour(index, hour, owner)
 
     def write(attempt: Attempt, files: list[File]) -> Staged:
         recorded: Columns = {}
@@ -216,7 +216,7 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
     files = files_of(result for result in results if isinstance(result, Done))
     failed = next((result for result in results if isinstance(result, Failed)), None)
     if failed is not None or len(files) > MOST_FILES:
-        abort(target.store, files)
+        abort_uploads(target.store, files)
         raise (
             failed.exception
             if failed is not None

@@ -113,7 +113,7 @@ class SinkIOManager(dg.IOManager):
         return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
 
     def _read_tables(self, context: dg.InputContext) -> Any:
-        from s3lake.index.commit.open_and_close import check_owner
+        from s3lake.index.commit.open_and_close import require_owner
         from s3lake.lake.readback.arrow import find_reader, open_dataset
         from s3lake.lake.readback.committed import open_index, read_complete_tiles
         from s3lake.lake.readback.spark import read_frame
@@ -122,7 +122,7 @@ class SinkIOManager(dg.IOManager):
         connection = s3_connection(self._resources, self._catalog, self._sink)
         sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
         if self._catalog.route(context.asset_key) is None:
-            check_owner(open_index(sink, topic, stores(sink.bucket)), tuple(context.asset_key.path))
+            require_owner(open_index(sink, topic, stores(sink.bucket)), tuple(context.asset_key.path))
         annotation, is_dict = _read_annotation(context)
         form, (columns, allow_incomplete) = find_reader(annotation), _read_metadata(context)
 

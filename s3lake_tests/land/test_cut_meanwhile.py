@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.index.commit.operator_decisions import accept
+from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.plan.tile import Span
 from s3lake.land.landing import land, rewrite
 from s3lake.source.records import OffsetRange
@@ -50,7 +50,7 @@ def test_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
     assert world.store.uploads == {}
 
     target = world.target(90)
-    accept(target.index, target.offsets)
+    accept_present_log(target.index, target.offsets)
     land(world.target(90), [SECOND])
     assert landed(world) == [b"0", b"1", b"2", b"3", b"7", b"8", b"9"]
 

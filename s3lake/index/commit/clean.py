@@ -18,7 +18,7 @@ from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.recovery import each, fence, settle, sweep
+from s3lake.index.commit.recovery import fence_commit, map_in_parallel, settle_pending_commit, sweep_garbage
 from s3lake.index.commit.replacing_attempts import REWRITE
 from s3lake.index.plan.tile import Tile
 
@@ -94,7 +94,7 @@ def clean(
         if unfollowed is not None:
             _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
         # One day at a time: the manifests of all hours may be too many for memory.
-        tiles = dict(zip(of_day, each(index.tile, of_day, index.pace), strict=True))
+        tiles = dict(zip(of_day, map_in_parallel(index.tile, of_day, index.pace), strict=True))
         for hour in of_day:
             stored = tiles[hour]
             for manifest in _list_unlisted(index, stored[0], of_day[hour]) if stored else ():
@@ -104,7 +104,7 @@ def clean(
                     if age >= spare_ms and _is_former(index, hour):
                         done.append(Cleaned(hour, manifest.id, len(manifest.files), "settle"))
                         if not dry_run:
-                            settle(index, hour)
+                            settle_pending_commit(index, hour)
                     continue
                 old = age >= keep_ms
                 waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
@@ -112,8 +112,8 @@ def clean(
                     continue
                 if unfollowed is not None or (manifest.at_once and not _is_landed_by_others(index, manifest)):
                     continue
-                if not dry_run and fence(index, hour, manifest.id):
-                    swept = sweep(index, hour)
+                if not dry_run and fence_commit(index, hour, manifest.id):
+                    swept = sweep_garbage(index, hour)
                     if swept and manifest.id in swept[0].garbage:
                         continue  # its objects may be listed elsewhere still: the next clean comes back to it
                     if old:
@@ -144,7 +144,7 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
         return
-    documents = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
+    documents = map_in_parallel(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
     manifests = [manifest for manifest in documents if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
         by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
@@ -216,7 +216,7 @@ def _end_uploads(
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)
         return []
     if not dry_run:
-        each(lambda one: index.store.abort_upload(one.key, one.upload), dead, index.pace)
+        map_in_parallel(lambda one: index.store.abort_upload(one.key, one.upload), dead, index.pace)
     return [Cleaned("", "", len(dead), "end uploads")] if dead else []
 
 

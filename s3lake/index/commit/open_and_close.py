@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import TABLE, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.recovery import settle
+from s3lake.index.commit.recovery import settle_pending_commit
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.stamps import find_stamps_ahead
 from s3lake.index.plan.tile import Span, Tile
@@ -47,9 +47,9 @@ def open_hour(
         if hours.in_ranges(hour, head.hours):
             return head
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
-            finish_creation(index, head)  # the tile before is read when it is closed
+            create_announced_tile(index, head)  # the tile before is read when it is closed
         clock_ms = hours.now_ms() if now_ms is None else now_ms
-        creation = _make(index, offsets, hour, head, earliest_hour, clock_ms)
+        creation = _plan_tile(index, offsets, hour, head, earliest_hour, clock_ms)
         if creation is None:
             return None
         tile, topic_id = creation
@@ -60,7 +60,7 @@ def open_hour(
             return opened
 
 
-def check_owner(index: TopicIndex, owner: Sequence[str]) -> None:
+def require_owner(index: TopicIndex, owner: Sequence[str]) -> None:
     """Refuse the tables of another asset.
 
     Args:
@@ -84,7 +84,7 @@ def _refuse_other_owner(index: TopicIndex, head: TopicHead, owner: Sequence[str]
         )
 
 
-def create_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None:
+def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None:
     """Give `hour` a tile for a table that is handed in: one "offset", however many rows the table has.
 
     Args:
@@ -107,7 +107,7 @@ def create_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None
                 "another name"
             )
         _refuse_other_owner(index, head, owner)
-        finish_creation(index, head)
+        create_announced_tile(index, head)
         table_owner = head.owner or tuple(owner)
         if hours.in_ranges(hour, head.hours):
             if table_owner == head.owner or index.swap(index.head_key, head.revise(owner=table_owner), etag):
@@ -121,7 +121,7 @@ def create_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -> None
             return
 
 
-def finish_creation(index: TopicIndex, head: TopicHead) -> None:
+def create_announced_tile(index: TopicIndex, head: TopicHead) -> None:
     """Write the tile that was announced last; who announced it may have died before."""
     if head.new is not None and index.tile(head.new.hour) is None:
         index.create(index.tile_key(head.new.hour), head.new)
@@ -137,16 +137,16 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
     while True:
         stored = index.tile(hour)
         if stored is None:
-            finish_creation(index, head)
+            create_announced_tile(index, head)
             stored = index.existing_tile(hour)
         tile, etag = stored
         if tile.closed:
             return tile
         if tile.pending is not None:
-            settle(index, hour)
+            settle_pending_commit(index, hour)
             continue
         kafka = ask_kafka(index, offsets, head, hour)
-        same_log(index, offsets, tile, kafka)
+        require_same_log(index, offsets, tile, kafka)
         shut = tiles.close_tile(tile, kafka, find_stamps_ahead(kafka, now_ms))
         if index.swap_tile(shut, etag):
             return shut
@@ -160,11 +160,11 @@ def ask_kafka(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -
         KafkaUnavailableError: the brokers did not answer in time.
     """
     kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
-    same_topic(index, head, kafka)
+    require_same_topic(index, head, kafka)
     return kafka
 
 
-def same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
+def require_same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
     """Refuse a topic that was deleted, or deleted and created again.
 
     Raises:
@@ -187,7 +187,7 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
         )
 
 
-def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> None:
+def require_same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> None:
     """Refuse a log with other records at the offsets that the tile landed.
 
     Kafka is asked only where another leader was elected since.
@@ -195,7 +195,7 @@ def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffset
     Raises:
         DataLossError: with the offsets at which records wait that would never be landed.
     """
-    cut = cut_below(index, offsets, tile, kafka)
+    cut = find_truncated_offsets(index, offsets, tile, kafka)
     if cut:
         ranges = ", ".join(
             f"topic-partition {partition}: offsets {at} to {tile.partitions[partition].committed - 1}"
@@ -208,7 +208,7 @@ def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffset
         )
 
 
-def cut_below(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> Mapping[int, int]:
+def find_truncated_offsets(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> Mapping[int, int]:
     """Per topic-partition of the tile whose log was cut below what is committed: where."""
     reached = {}
     for partition, epoch in tile.epochs.items():
@@ -219,7 +219,7 @@ def cut_below(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffse
     return {partition: max(at, kafka.partitions[partition].log_start) for partition, at in sorted(cut.items())}
 
 
-def _make(
+def _plan_tile(
     index: TopicIndex,
     offsets: Offsets,
     hour: str,
@@ -243,9 +243,9 @@ def _make(
         return None
     if before is not None:
         if before.pending is not None and tiles.epochs(kafka, before.partitions) != before.epochs:
-            settle(index, before.hour)  # what is under way may be of a log that was cut
+            settle_pending_commit(index, before.hour)  # what is under way may be of a log that was cut
             before = index.existing_tile(before.hour)[0]
-        same_log(index, offsets, before, kafka)
+        require_same_log(index, offsets, before, kafka)
     # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.
     begun = Tile(hour, {partition: Span(at, at) for partition, at in head.begins.items()}, epochs=head.led)
     tile = tiles.open_tile(
@@ -256,7 +256,7 @@ def _make(
         earliest=head.since is not None or hour == earliest_hour,
         former=former,
         recreated=head.since is not None,
-        begins={**head.begins, **cut_below(index, offsets, begun, kafka)},
+        begins={**head.begins, **find_truncated_offsets(index, offsets, begun, kafka)},
         stamped_ahead=find_stamps_ahead(kafka, now_ms),
     )
     return tile, kafka.topic_id

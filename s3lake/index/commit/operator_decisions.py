@@ -8,8 +8,8 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import cut_below, finish_creation
-from s3lake.index.commit.recovery import back, sweep, tidy
+from s3lake.index.commit.open_and_close import create_announced_tile, find_truncated_offsets
+from s3lake.index.commit.recovery import roll_commit_back, settle_and_sweep_hour, sweep_garbage
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Span, Tile
 from s3lake.source.offsets import Offsets, TopicOffsets
@@ -34,7 +34,7 @@ class _Cut(NamedTuple):
     begins: dict[int, int]
 
 
-def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str:
+def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str:
     """Give up what the former topic had not landed, and begin again: the first hour of the present topic.
 
     Every unfinished tile ends where it was committed; the rest is recorded as expired. The present topic's tiles begin
@@ -57,10 +57,12 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
             raise ConfigurationError(f"topic {index.topic!r} has no index yet: there is nothing to accept")
         head, etag = stored
         if not dry_run:
-            finish_creation(index, head)
+            create_announced_tile(index, head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
         # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
-        settled = [tile for hour in existing if (tile := index.tile(hour) if dry_run else tidy(index, hour))]
+        settled = [
+            tile for hour in existing if (tile := index.tile(hour) if dry_run else settle_and_sweep_hour(index, hour))
+        ]
         kafka = offsets.snapshot(index.topic, last)
         cut: _Cut | None = None
         if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:
@@ -90,7 +92,7 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
 
 def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> _Cut | None:
     """Plan how landing continues after a log was cut below landed or planned offsets. Return None if none was."""
-    cut = cut_below(index, offsets, existing[-1], kafka)
+    cut = find_truncated_offsets(index, offsets, existing[-1], kafka)
     if not cut:
         _refuse_if_cut_before(index.topic, existing[-1], kafka)
         return None
@@ -198,7 +200,7 @@ class RolledBack:
     expired: int
 
 
-def roll_back(
+def roll_back_by_hand(
     index: TopicIndex,
     offsets: Offsets,
     hour: str,
@@ -237,8 +239,8 @@ def roll_back(
         result = RolledBack(commit, sum(read.end - read.start for read in reads), expired)
         if dry_run:
             return result
-        if index.swap_tile(back(tile, manifest, ()), etag):
-            sweep(index, hour)
+        if index.swap_tile(roll_commit_back(tile, manifest, ()), etag):
+            sweep_garbage(index, hour)
             return result
 
 

@@ -25,8 +25,16 @@ from s3lake.errors import (
 from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import cut_below, same_log
-from s3lake.index.commit.recovery import abort, finish, forward, publish, settle, sweep, tidy
+from s3lake.index.commit.open_and_close import find_truncated_offsets, require_same_log
+from s3lake.index.commit.recovery import (
+    abort_uploads,
+    complete_files,
+    finish_pending_commit,
+    roll_commit_forward,
+    settle_and_sweep_hour,
+    settle_pending_commit,
+    sweep_garbage,
+)
 from s3lake.index.commit.sums import Commits, measure_waits
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, next_batch
@@ -98,7 +106,7 @@ class Committed(NamedTuple):
     tile: Tile
 
 
-def begin(
+def begin_micro_batch(
     index: TopicIndex,
     offsets: Offsets,
     head: TopicHead,
@@ -127,13 +135,13 @@ def begin(
         StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
     """
     while True:
-        tile, etag = ready(index, hour, head)
+        tile, etag = prepare_tile(index, hour, head)
         if tile.landed:
             if tile.garbage:
-                sweep(index, hour)  # if it was denied: all is landed, and the user has to know
+                sweep_garbage(index, hour)  # if it was denied: all is landed, and the user has to know
             return None
         kafka = open_and_close.ask_kafka(index, offsets, head, hour)
-        same_log(index, offsets, tile, kafka)
+        require_same_log(index, offsets, tile, kafka)
         if not tile.closed:
             over = now_ms >= hours.end_ms(hour) + grace_ms
             ahead = find_stamps_ahead(kafka, now_ms)
@@ -144,10 +152,10 @@ def begin(
                     continue
                 tile, etag = grown, swapped
         batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
-        return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
+        return create_attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
 
 
-def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
+def prepare_tile(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
     """Step 1: the tile with nothing pending, swept, and no key that another program has taken, and its ETag.
 
     With the topic's `head` a tile that was announced last and is not there is written.
@@ -157,10 +165,10 @@ def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[
         ForeignObjectError: keys of an earlier attempt have another program's objects.
     """
     while True:
-        stored = tidy(index, hour)
+        stored = settle_and_sweep_hour(index, hour)
         if stored is None:
             if head is not None:
-                open_and_close.finish_creation(index, head)
+                open_and_close.create_announced_tile(index, head)
             index.existing_tile(hour)
             continue
         tile, etag = stored
@@ -170,7 +178,7 @@ def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[
         index.swap_tile(tile.revise(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
 
 
-def attempt(
+def create_attempt(
     tile: Tile,
     etag: str,
     batch: Batch,
@@ -182,15 +190,16 @@ def attempt(
 ) -> Attempt:
     """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
     commit = uuid.uuid4().hex
-    return Attempt(commit, tile, etag, batch, mark_of(commit) if renamed else "", replaces, reason, replaced_manifests)
+    suffix = build_name_suffix(commit) if renamed else ""
+    return Attempt(commit, tile, etag, batch, suffix, replaces, reason, replaced_manifests)
 
 
-def mark_of(commit: str) -> str:
+def build_name_suffix(commit: str) -> str:
     """Return the mark that a commit's file names get (rule R2)."""
     return f"~{commit[:12]}"
 
 
-def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attempt: Attempt) -> None:
+def require_log_unchanged(index: TopicIndex, offsets: Offsets, head: TopicHead, attempt: Attempt) -> None:
     """Step 2, once all is read: tasks know topics by name, and offsets by number, and read what they find there.
 
     Raises:
@@ -201,8 +210,8 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
     read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
-    if cut := cut_below(index, offsets, read, kafka):
-        same_log(index, offsets, attempt.tile, kafka)
+    if cut := find_truncated_offsets(index, offsets, read, kafka):
+        require_same_log(index, offsets, attempt.tile, kafka)
         ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
         raise KafkaUnavailableError(
             f"topic {index.topic!r}: a leader was elected that lacked records while they were read ({ranges}); nothing "
@@ -210,14 +219,14 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
         )
 
 
-def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
+def commit_attempt(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
 
     What follows the index is brought to the hour then, and after that replaced objects are deleted. If it cannot
     follow they stay as garbage: who writes this hour next, or `clean`, deletes them.
 
     Raises:
-        FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
+        FencedError: another writer changed the tile since the attempt began; nothing of this attempt is visible.
         ForeignObjectError: a key is taken by an object that s3lake did not write; the commit was rolled back.
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
@@ -228,9 +237,10 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
         _require_mine(index, attempt, staged)
-    settled = (entered and finish(index, pending, entered, manifest)) or settle(index, hour)
+    settled = entered and finish_pending_commit(index, pending, entered, manifest)
+    settled = settled or settle_pending_commit(index, hour)
     if settled is None or attempt.commit not in settled[0].commits:
-        tidy(index, hour)
+        settle_and_sweep_hour(index, hour)
         if settled is not None and settled[0].foreign:
             _refuse_foreign(index, settled[0])
         raise FencedError(
@@ -238,35 +248,36 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
             "another writer replaced it; nothing of it is visible"
         )
     # Readers of the index have switched. A sweep lets what follows the index follow first.
-    swept = sweep(index, hour, (*attempt.replaced_manifests, manifest)) if attempt.replaces else None
+    swept = sweep_garbage(index, hour, (*attempt.replaced_manifests, manifest)) if attempt.replaces else None
     if not attempt.replaces:
         index.follow(hour)
     return Committed(manifest, (swept or settled)[0])
 
 
-def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
+def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
     """Steps 3 to 6 with `exactly_once: false`: make the objects visible one by one, then change the tile once.
 
     Raises:
-        FencedError: a name was taken, or another writer changed the tile since `begin`. What is visible of this attempt
-            is not in the index; `clean` removes it once all that it held is landed.
+        FencedError: a name was taken, or another writer changed the tile since the attempt began. What is visible of
+            this attempt is not in the index; `clean` removes it once all that it held is landed.
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     planned = msgspec.structs.replace(_build_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
     manifest = _record(index, planned, attempt.replaced_manifests)
-    outcomes = publish(index, manifest)
+    outcomes = complete_files(index, manifest)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
-        abort(index.store, missing, index.pace)
+        abort_uploads(index.store, missing, index.pace)
         # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
         burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
         index.swap_tile(attempt.tile.revise(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
-    elif index.swap_tile(landed := forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
-        swept = sweep(index, attempt.tile.hour) if attempt.replaces else None
-        return Committed(manifest, swept[0] if swept else landed)
     else:
+        landed = roll_commit_forward(index, attempt.tile, manifest)
+        if index.swap_tile(landed, attempt.etag) or _is_mine(index, attempt):
+            swept = sweep_garbage(index, attempt.tile.hour) if attempt.replaces else None
+            return Committed(manifest, swept[0] if swept else landed)
         reason = "another writer changed the hour first"
     raise FencedError(
         f"commit {attempt.commit} of {index.topic} {attempt.tile.hour}: {reason}; {len(manifest.files) - len(missing)} "
@@ -279,15 +290,15 @@ def _record(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest])
     try:
         if manifest.replaces and manifest.reason != PUT:
             commits = Commits(index, manifest.hour, manifest.replaces, replaced)
-            check_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
+            require_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)
     except (DataLossError, StoreConflictError):
-        abort(index.store, manifest.files, index.pace)  # a silent store is not asked once more for every file
+        abort_uploads(index.store, manifest.files, index.pace)  # a silent store is not asked once more for every file
         raise
     return manifest
 
 
-def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
+def require_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
     """Refuse a commit that holds fewer records than the commits that it replaces (rule R6).
 
     Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
@@ -320,7 +331,7 @@ def _require_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
     """Step 4's condition failed: by this attempt's own write, or because another process was first."""
     if _is_mine(index, attempt):
         return
-    abort(index.store, staged.files, index.pace)
+    abort_uploads(index.store, staged.files, index.pace)
     stored = index.tile(attempt.tile.hour)
     tile = stored[0] if stored else None
     winner = (tile.pending or next(reversed(tile.commits), None)) if tile else None

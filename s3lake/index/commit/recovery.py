@@ -27,19 +27,21 @@ B = TypeVar("B")
 
 
 _LONGEST_PAUSE_S = 5.0
-Published = Literal["landed", "foreign", "vanished", "skipped"]
+Completion = Literal["landed", "foreign", "vanished", "skipped"]
 
 
-def settle(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
+def settle_pending_commit(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
     """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None if there is none."""
     while True:
         stored = index.tile(hour)
         if stored is None or stored[0].pending is None:
             return stored
-        finish(index, *stored, index.manifest(hour, stored[0].pending))
+        finish_pending_commit(index, *stored, index.manifest(hour, stored[0].pending))
 
 
-def finish(index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None) -> tuple[Tile, str] | None:
+def finish_pending_commit(
+    index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None
+) -> tuple[Tile, str] | None:
     """Publish the pending commit of `tile`, or roll it back: the tile then and its ETag, None if it changed meanwhile.
 
     Args:
@@ -48,20 +50,21 @@ def finish(index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None) 
         etag: of the tile.
         manifest: of the pending commit; None if it is deleted.
     """
-    outcomes = publish(index, manifest) if manifest else {}
+    outcomes = complete_files(index, manifest) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
-        settled = forward(index, tile, manifest)
+        settled = roll_commit_forward(index, tile, manifest)
     else:
-        settled = back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
+        foreign = tuple(key for key, outcome in outcomes.items() if outcome == "foreign")
+        settled = roll_commit_back(tile, manifest, foreign)
     swapped = index.swap_tile(settled, etag)  # lost: another process settled it, and the same code decided
     if swapped:
         return settled, swapped
     if manifest is not None and "landed" in outcomes.values():
-        fence(index, tile.hour, manifest.id)  # the others may have swept it before all of it was there
+        fence_commit(index, tile.hour, manifest.id)  # the others may have swept it before all of it was there
     return None
 
 
-def fence(index: TopicIndex, hour: str, commit: str) -> bool:
+def fence_commit(index: TopicIndex, hour: str, commit: str) -> bool:
     """Enter `commit` in the tile's garbage, whatever became of it before; False where the tile has it as its own.
 
     Its writer can no longer enter it as pending, and what became visible of it, however late, is swept. The tile
@@ -80,7 +83,7 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
             return True
 
 
-def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
+def roll_commit_forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     """Return the tile with `manifest` committed."""
     return tile.revise(
         partitions=tiles.advance(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
@@ -95,7 +98,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     )
 
 
-def sweep(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = ()) -> tuple[Tile, str] | None:
+def sweep_garbage(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = ()) -> tuple[Tile, str] | None:
     """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
 
     Nothing is deleted before what follows the index has let go of it (rule R3): if it cannot, a warning is logged, and
@@ -107,7 +110,7 @@ def sweep(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = 
         if stored is None or not stored[0].garbage:
             return stored
         tile, etag = stored
-        if not _let_go(index, tile):
+        if not _can_delete_garbage(index, tile):
             return stored
         listed = tile.commits[-1:]
         newest = next((read.get(commit) or index.manifest(hour, commit) for commit in listed), None)
@@ -115,14 +118,14 @@ def sweep(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = 
             manifest = read.get(commit) or index.manifest(hour, commit)
             if manifest is not None:
                 # What was replaced had been committed: of its uploads none is left.
-                take = delete_own if newest and commit in newest.replaces else remove
-                each(partial(take, index.store, manifest), manifest.files, index.pace)
+                take = delete_own_object if newest and commit in newest.replaces else abort_and_delete_file
+                map_in_parallel(partial(take, index.store, manifest), manifest.files, index.pace)
         swept = tile.revise(garbage=())
         if swapped := index.swap_tile(swept, etag):
             return swept, swapped
 
 
-def _let_go(index: TopicIndex, tile: Tile) -> bool:
+def _can_delete_garbage(index: TopicIndex, tile: Tile) -> bool:
     """Return whether nothing but the tile lists its garbage any more."""
     # Asked after the tile was read: what is garbage there is never listed again, so who follows it now drops it.
     error = index.follow(tile.hour)
@@ -137,17 +140,17 @@ def _let_go(index: TopicIndex, tile: Tile) -> bool:
     return error is None
 
 
-def tidy(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
+def settle_and_sweep_hour(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
     """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
 
     Garbage that may not be deleted, or that a table may list, stays, and no process waits: its names are never used.
     """
     while True:
-        settled = settle(index, hour)
+        settled = settle_pending_commit(index, hour)
         if settled is None or not settled[0].garbage:
             return settled
         try:
-            swept = sweep(index, hour)
+            swept = sweep_garbage(index, hour)
         except StoreDeniedError as error:
             _log.warning("%s %s: files of commits that were given up stay visible: %s", index.topic, hour, error)
             return settled
@@ -155,46 +158,46 @@ def tidy(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
             return swept
 
 
-def remove(store: Store, manifest: Manifest, file: File) -> None:
+def abort_and_delete_file(store: Store, manifest: Manifest, file: File) -> None:
     """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
     store.abort_upload(file.key, file.upload)
-    delete_own(store, manifest, file)
+    delete_own_object(store, manifest, file)
 
 
-def delete_own(store: Store, manifest: Manifest, file: File) -> None:
+def delete_own_object(store: Store, manifest: Manifest, file: File) -> None:
     """Delete the object at a file's key if that is really this commit's.
 
     An object whose key says no offset stays: a listed commit may name that key too, and have nothing else there.
     """
-    if replacing(manifest, file):
+    if replaces_object(manifest, file):
         return
     head = store.head(file.key)
-    if head is not None and belongs(head, manifest.id):
+    if head is not None and belongs_to_commit(head, manifest.id):
         store.delete(file.key)
 
 
-def replacing(manifest: Manifest, file: File) -> bool:
+def replaces_object(manifest: Manifest, file: File) -> bool:
     """Return whether the file replaces the object at its key. Dead letters do not: their keys have an offset."""
     return manifest.replacing and file.stream != "dead_letters"
 
 
-def belongs(head: Head, commit: str) -> bool:
+def belongs_to_commit(head: Head, commit: str) -> bool:
     """Rule R1: an object is a commit's if its metadata says so; ETag, size and time are no identity."""
     return head.metadata.get(COMMIT) == commit
 
 
-def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
+def abort_uploads(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
     """Abort the uploads of an attempt that no process can have begun to publish.
 
     What cannot be dropped stays, invisible: tidying up never takes the place of the error that it follows.
     """
     try:
-        each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
+        map_in_parallel(lambda file: store.abort_upload(file.key, file.upload), files, pace)
     except S3LakeError as error:
         _log.warning("uploads that are not needed stay in %s: %s", store.bucket, error)
 
 
-def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
+def roll_commit_back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
     """Return the tile with its pending commit rolled back."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
@@ -203,32 +206,32 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     return tile.revise(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
-def publish(index: TopicIndex, manifest: Manifest) -> dict[str, Published]:
+def complete_files(index: TopicIndex, manifest: Manifest) -> dict[str, Completion]:
     """Make the files of a manifest visible until one cannot be: what came of each key."""
     stop = threading.Event()
     young = time.time() - manifest.created_ms / 1000 < index.pace.young_s
     patient_until = time.monotonic() + (index.pace.patience_s if young else 0.0)
 
-    def publish_file(file: File) -> tuple[str, Published]:
-        outcome: Published = "skipped" if stop.is_set() else _complete(index, file, manifest, patient_until)
+    def complete_file(file: File) -> tuple[str, Completion]:
+        outcome: Completion = "skipped" if stop.is_set() else _complete_file(index, file, manifest, patient_until)
         if outcome == "landed":
             index.store.tag_offsets(file.key, file.first_offset, file.last_offset, file.records)
         else:
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
 
-    return dict(each(publish_file, manifest.files, index.pace))
+    return dict(map_in_parallel(complete_file, manifest.files, index.pace))
 
 
-def _complete(index: TopicIndex, file: File, manifest: Manifest, patient_until: float) -> Published:
+def _complete_file(index: TopicIndex, file: File, manifest: Manifest, patient_until: float) -> Completion:
     store, pause = index.store, index.pace.pause_s
     for look in itertools.count(1):
-        answer = store.complete_upload(file.key, file.upload, file.parts, replace=replacing(manifest, file))
+        answer = store.complete_upload(file.key, file.upload, file.parts, replace=replaces_object(manifest, file))
         if answer == "completed":
             return "landed"
         head = store.head(file.key)
         if head is not None:
-            if belongs(head, manifest.id):
+            if belongs_to_commit(head, manifest.id):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
         if answer == "refused" or (look >= index.pace.looks and time.monotonic() >= patient_until):
@@ -238,7 +241,7 @@ def _complete(index: TopicIndex, file: File, manifest: Manifest, patient_until: 
     return "vanished"
 
 
-def each(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
+def map_in_parallel(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
     todo = list(items)
     if pace.parallel == 1 or len(todo) < 2:
         return [work(item) for item in todo]

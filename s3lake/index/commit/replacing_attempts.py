@@ -7,8 +7,8 @@ from s3lake import hours
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit.documents import Manifest, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import same_log
-from s3lake.index.commit.protocol import Attempt, attempt, ready
+from s3lake.index.commit.open_and_close import require_same_log
+from s3lake.index.commit.protocol import Attempt, create_attempt, prepare_tile
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, whole
 from s3lake.source.offsets import Offsets
@@ -36,18 +36,20 @@ def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest]
     Raises:
         MissingDocumentError: the store does not show the tile.
     """
-    tile, etag = ready(index, hour)
+    tile, etag = prepare_tile(index, hour)
     if replaced is None:
         spans = tile.partitions.items()
         batch = Batch({number: (span.start, span.end or span.start) for number, span in spans}, reads={})
         # Rows are counted from 0 in every hour: a layout without the hour gives them the same plain names.
-        return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=reason)
+        return create_attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=reason)
     commits, intervals = tuple(manifest.id for manifest in replaced), merge_offset_ranges(replaced)
     if intervals is None or not set(commits) <= set(tile.commits):
         return None
     expired = tiles.join_offset_ranges(chain.from_iterable(manifest.expired for manifest in replaced))
     batch = Batch(intervals, reads={}, expired=expired)
-    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, replaced_manifests=tuple(replaced))
+    return create_attempt(
+        tile, etag, batch, renamed=True, replaces=commits, reason=reason, replaced_manifests=tuple(replaced)
+    )
 
 
 def offset_ranges_of(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]]:
@@ -82,7 +84,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
     if not hours.in_ranges(hour, head.hours):
         raise IncompleteError(unfinished)
-    tile, etag = ready(index, hour, head)
+    tile, etag = prepare_tile(index, hour, head)
     if not tile.landed:
         raise IncompleteError(unfinished)
     if tile.sums.erased:
@@ -94,11 +96,11 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
-    same_log(index, offsets, tile, kafka)
+    require_same_log(index, offsets, tile, kafka)
     batch = whole(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(
             f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "
             "files stay"
         )
-    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=REWRITE)
+    return create_attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=REWRITE)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.index.commit.documents import LETTERS, File, Manifest
-from s3lake.index.commit.protocol import mark_of
+from s3lake.index.commit.protocol import build_name_suffix
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, stage_object
@@ -88,7 +88,7 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
 
     A key without a mark gets it before its ending.
     """
-    old, new = mark_of(manifest.id), mark_of(commit)
+    old, new = build_name_suffix(manifest.id), build_name_suffix(commit)
     if old in file.key:
         return file.key.replace(old, new)
     landed, shape = target.sink.after_transforms, shape_of_stream(manifest, file.stream)

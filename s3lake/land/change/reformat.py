@@ -18,7 +18,7 @@ from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Recorded, files_of
 from s3lake.index.commit.protocol import Attempt, Staged
-from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import ObjectShape, open_columns
@@ -173,7 +173,7 @@ class _Reencoder:
         """
         parts = self._write_each()
         if any(part.columns != parts[-1].columns for part in parts):  # columns that only later objects have
-            abort(self.target.store, self.files)
+            abort_uploads(self.target.store, self.files)
             self.files.clear()
             parts = self._write_each()
         if sum(file.records for file in self.files) != sum(file.records for file in self._sources):

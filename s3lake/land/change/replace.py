@@ -14,7 +14,7 @@ from s3lake.errors import FencedError
 from s3lake.index.commit import dead_letter_reasons, protocol
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
-from s3lake.index.commit.recovery import abort, settle, sweep
+from s3lake.index.commit.recovery import abort_uploads, settle_pending_commit, sweep_garbage
 from s3lake.index.commit.replacing_attempts import begin_replacement, merge_offset_ranges
 from s3lake.index.commit.sealed_marker import renew_existing
 from s3lake.index.plan.tile import Tile
@@ -160,12 +160,12 @@ def settle_hour(target: TopicSink, hour: str) -> Tile:
         TableUnavailableError: the table, its catalog or the store was in the way, and the table may list them.
         TableConflictError: the table cannot follow before a user has changed something.
     """
-    settle(target.index, hour)
+    settle_pending_commit(target.index, hour)
     _follow(target, hour)
-    tile, _ = protocol.ready(target.index, hour)
+    tile, _ = protocol.prepare_tile(target.index, hour)
     while tile.garbage:  # its deletion was denied, and the caller has to know
         _follow(target, hour)
-        swept = sweep(target.index, hour)
+        swept = sweep_garbage(target.index, hour)
         tile = swept[0] if swept else tile
     renew_existing(target.index, target.sink, tile)  # a change before may have ended between its switch and this
     return tile
@@ -214,7 +214,7 @@ def replace_commits(
             staged = write(attempt, files)
     finally:
         if staged is None:
-            abort(target.store, files)
+            abort_uploads(target.store, files)
     if staged is None:
         return None
     staged = replace(staged, files=tuple(sorted(files, key=attrgetter("key"))))
@@ -230,7 +230,7 @@ def commit_staged(target: TopicSink, attempt: Attempt, staged: Staged) -> Commit
     Raises:
         FencedError: another writer was faster.
     """
-    commit = protocol.commit if target.sink.exactly_once else protocol.commit_at_once
+    commit = protocol.commit_attempt if target.sink.exactly_once else protocol.commit_attempt_at_once
     done = commit(target.index, attempt, staged)
     if attempt.replaces:
         renew_existing(target.index, target.sink, done.tile)

@@ -17,7 +17,7 @@ import msgspec
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.dead_letter_reasons import Tally, merge_reasons
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken, files_of
-from s3lake.index.commit.protocol import Attempt, Staged, mark_of
+from s3lake.index.commit.protocol import Attempt, Staged, build_name_suffix
 from s3lake.index.commit.replacing_attempts import REPLAY
 from s3lake.index.plan import tile as tiles
 from s3lake.index.store.memory import MemoryStore
@@ -167,7 +167,7 @@ class _Replay:
         self._check_form()
         if dry_run:
             memory = MemoryStore(target.sink.bucket)
-            return self._describe(self._try(lambda _: memory, "", mark_of("dry-run")), None)
+            return self._describe(self._try(lambda _: memory, "", build_name_suffix("dry-run")), None)
         done = replace_commits(target, manifest.hour, [manifest], REPLAY, self._write)
         assert self.result is not None
         return self._describe(self.result, done.manifest.id if done else None)

@@ -19,7 +19,7 @@ from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.index.commit.clean import DAY_MS, forget_replaced, names_below
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.protocol import Attempt, Staged
-from s3lake.index.commit.recovery import each
+from s3lake.index.commit.recovery import map_in_parallel
 from s3lake.land.change.replace import HourChange, Plan, carry_over, change_hours
 from s3lake.land.target import TopicSink
 
@@ -84,7 +84,7 @@ def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
     since_ms = time.time() * 1000 - DAY_MS
     files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
     store = target.store
-    heads = each(lambda file: store.head(file.key), files, target.index.pace)
+    heads = map_in_parallel(lambda file: store.head(file.key), files, target.index.pace)
     for file, head in zip(files, heads, strict=True):
         if head is None:
             raise StoreUnavailableError(

@@ -14,7 +14,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError, FencedError, ReplacedError
 from s3lake.index.commit.clean import forget_replaced
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read
-from s3lake.index.commit.open_and_close import create_hour
+from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.commit.replacing_attempts import MERGE, REPLAY
 from s3lake.index.store import trial
@@ -185,7 +185,7 @@ def putting(number: int) -> Work:
         return Staged(files, {0: Read(0, 1, read=len(rows), landed=len(rows))})
 
     def work(me: Actor) -> None:
-        create_hour(me.index, hour(number))
+        create_table_hour(me.index, hour(number))
         exchange(me, number, None, PUT, partial(write, me))
 
     return _of_an_hour(number, work, new=True)

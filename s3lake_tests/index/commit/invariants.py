@@ -343,8 +343,8 @@ def i12_idempotence(world: "World", view: "View") -> None:
     before = dict(world.bucket.objects), dict(world.bucket.uploads)
     later = world.acting.now_ms + 30 * clean_module.DAY_MS if world.acting else 0
     for hour, tile in view.tiles.items():
-        recovery.settle(world.index, hour)
-        recovery.sweep(world.index, hour)
+        recovery.settle_pending_commit(world.index, hour)
+        recovery.sweep_garbage(world.index, hour)
         open_and_close.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
             open_and_close.close_hour(world.index, world.kafka, view.head, hour, later)

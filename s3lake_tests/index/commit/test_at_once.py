@@ -38,7 +38,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
     staged = staged_by(world, attempt)
     assert world.view().data == {}
 
-    committed = protocol.commit_at_once(world.index, attempt, staged)
+    committed = protocol.commit_attempt_at_once(world.index, attempt, staged)
 
     sums, took_ms = tile(world, 0).sums, tile(world, 0).took_ms
     expected = Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
@@ -54,7 +54,7 @@ def test_an_answer_that_was_lost_is_found_in_the_tile(world: World, monkeypatch:
     staged, swap = staged_by(world, attempt), index.swap_tile
     monkeypatch.setattr(index, "swap_tile", lambda *change: swap(*change) and None)
 
-    assert protocol.commit_at_once(index, attempt, staged).manifest.id == "c1"
+    assert protocol.commit_attempt_at_once(index, attempt, staged).manifest.id == "c1"
     assert tile(world, 0).commits == ("c1",)
 
 
@@ -64,7 +64,7 @@ def test_a_rewrite_sweeps_what_it_replaced_and_returns_the_tile_that_is_left(wor
     head, _ = world.index.head()
     attempt = begin_rewrite(world.index, world.kafka, head, hour(0))
 
-    committed = protocol.commit_at_once(world.index, attempt, staged_by(world, attempt))
+    committed = protocol.commit_attempt_at_once(world.index, attempt, staged_by(world, attempt))
 
     assert committed.tile == tile(world, 0)
     assert (committed.tile.commits, committed.tile.garbage) == ((attempt.commit,), ())
@@ -81,7 +81,7 @@ def test_a_fenced_writers_objects_are_left_for_clean(world: World):
     with pytest.raises(
         FencedError, match="first; 3 of its objects are visible and not in the index, until `s3lake clean`"
     ):
-        protocol.commit_at_once(world.index, attempt, staged)
+        protocol.commit_attempt_at_once(world.index, attempt, staged)
     assert len(world.view().data) == 3
 
 

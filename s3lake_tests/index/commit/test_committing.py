@@ -10,7 +10,7 @@ from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, S
 from s3lake.index.commit import protocol
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit, commit_at_once
+from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit_attempt, commit_attempt_at_once
 from s3lake.index.plan.batch import Batch
 from s3lake.index.plan.tile import Span, Tile, Wait
 from s3lake.index.store import COMMIT
@@ -35,7 +35,7 @@ def staged(store: MemoryStore, *keys: str) -> Staged:
     return Staged(tuple(files), {0: Read(0, 5, 5, 5)})
 
 
-@pytest.mark.parametrize("way", [commit, commit_at_once])
+@pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex):
     store = index.store
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
@@ -50,10 +50,10 @@ def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: W
     tile, _ = index.existing_tile(FIVE)
     assert (tile.commits, tile.garbage, tile.sums.read) == (("kept", "new"), (), 7)
     assert list(store.list("orders/")) == ["orders/new"]
-    assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_at_once)
+    assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_attempt_at_once)
 
 
-@pytest.mark.parametrize("way", [commit, commit_at_once])
+@pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}, garbage=("gone",)))
 
@@ -61,19 +61,19 @@ def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index
 
 
 def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "finish", lambda *_: None)
+    monkeypatch.setattr(protocol, "finish_pending_commit", lambda *_: None)
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
-    assert commit(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
+    assert commit_attempt(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
     assert index.existing_tile(FIVE)[0].commits == ("new",)
 
 
 def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "finish", lambda *_: index.store.delete(index.tile_key(FIVE)))
+    monkeypatch.setattr(protocol, "finish_pending_commit", lambda *_: index.store.delete(index.tile_key(FIVE)))
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):
-        commit(index, attempt, staged(index.store))
+        commit_attempt(index, attempt, staged(index.store))
 
 
 def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
@@ -81,7 +81,7 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
     index.store.delete(index.tile_key(FIVE))
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
-        commit(index, attempt, staged(index.store, "orders/new"))
+        commit_attempt(index, attempt, staged(index.store, "orders/new"))
     assert list(index.store.list_uploads("")) == []
 
 
@@ -90,7 +90,7 @@ def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: Topic
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
-        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
+        commit_attempt(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
     tile, _ = index.existing_tile(FIVE)
     assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
     assert list(index.store.list("orders/")) == ["orders/b"]
@@ -101,10 +101,10 @@ def test_the_key_that_two_files_have_is_named(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(ConfigurationError, match="have the key b: "):
-        commit(index, attempt, staged(index.store, "a", "b", "b"))
+        commit_attempt(index, attempt, staged(index.store, "a", "b", "b"))
 
 
-@pytest.mark.parametrize("way", [commit, commit_at_once])
+@pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
     way: Way, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
 ):
@@ -138,7 +138,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         clocks=((0, 5, 17),),
     )
     before_ms = int(time.time() * 1000)
-    manifest, _ = commit(index, attempt, more)
+    manifest, _ = commit_attempt(index, attempt, more)
 
     assert before_ms <= manifest.created_ms <= int(time.time() * 1000)
     assert msgspec.structs.replace(manifest, created_ms=0) == Manifest(
@@ -164,7 +164,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
 
 def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
-    manifest, _ = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
+    manifest, _ = commit_attempt(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
 
     assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
 
@@ -186,5 +186,5 @@ class TestAtOnce:
             index.store.put("orders/b", taken)
 
         with pytest.raises(FencedError, match=f"commit new of orders {FIVE}: {why}; 1 of its objects are visible"):
-            commit_at_once(index, attempt, files)
+            commit_attempt_at_once(index, attempt, files)
         assert index.existing_tile(FIVE)[0].burnt == {0: 5, 1: 9}

@@ -55,9 +55,9 @@ def asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
         stored = me.index.head()
         assert stored is not None
         try:
-            protocol.must_be_the_log(me.index, me.offsets, stored[0], attempt)
+            protocol.require_log_unchanged(me.index, me.offsets, stored[0], attempt)
         except (DataLossError, KafkaUnavailableError):
-            recovery.abort(me.store, read.files, me.index.pace)
+            recovery.abort_uploads(me.store, read.files, me.index.pace)
             raise
         return read
 

@@ -5,7 +5,7 @@ import pytest
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import TABLE, TopicHead
-from s3lake.index.commit.operator_decisions import RolledBack, accept, roll_back
+from s3lake.index.commit.operator_decisions import RolledBack, accept_present_log, roll_back_by_hand
 from s3lake.index.plan.tile import Span, Tile
 from s3lake_tests.index.commit.kafka import hour
 from s3lake_tests.index.commit.test_traces import completes
@@ -54,7 +54,7 @@ def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 2, 4)}
     world.kafka.create_topic(1)
 
-    accept(world.index, world.kafka)
+    accept_present_log(world.index, world.kafka)
 
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
     assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
@@ -117,7 +117,7 @@ def test_there_is_nothing_to_accept_without_an_index_or_while_the_topic_is_the_o
 ):
     def refuse(why: str) -> None:
         with pytest.raises(ConfigurationError, match=f"topic 'orders' {why}"):
-            accept(world.index, world.kafka)
+            accept_present_log(world.index, world.kafka)
 
     refuse("has no index yet")
     world.do("A", materialise(0))
@@ -141,17 +141,17 @@ def test_a_dry_run_returns_the_new_hour_and_changes_nothing(world: World):
     world.kafka.create_topic(1)
     before = dict(world.bucket.objects)
 
-    assert accept(world.index, world.kafka, dry_run=True) == hour(1)
+    assert accept_present_log(world.index, world.kafka, dry_run=True) == hour(1)
     assert world.bucket.objects == before
 
 
 def test_a_topic_created_again_twice_has_two_earlier_beginnings(again: World):
-    accept(again.index, again.kafka)
+    accept_present_log(again.index, again.kafka)
     again.minute = 70
     again.do("B", materialise(1))
     again.kafka.create_topic(1)
 
-    assert accept(again.index, again.kafka) == hour(2)
+    assert accept_present_log(again.index, again.kafka) == hour(2)
     head, _ = again.index.head()
     assert (head.since, head.earlier, head.new, head.rev) == (hour(2), (hour(1),), None, 4)
 
@@ -164,7 +164,7 @@ def test_accepting_writes_the_tile_that_was_announced_last(again: World):
     head = head.revise(hours=((hour(0), hour(1)),), new=announced)
     again.index.swap(again.index.head_key, head, etag)
 
-    assert accept(again.index, again.kafka) == hour(2)
+    assert accept_present_log(again.index, again.kafka) == hour(2)
     assert again.view().tiles[hour(1)].partitions == {0: Span(4, 4, 4)}
 
 
@@ -179,7 +179,7 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     world.kafka.create_topic(1)
     world.kafka.produce(0, 66)
 
-    assert accept(world.index, world.kafka) == hour(2)
+    assert accept_present_log(world.index, world.kafka) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None
 
@@ -196,7 +196,7 @@ def stuck(world: World) -> World:
 
 
 def run(world: World, **how: bool) -> RolledBack:
-    return roll_back(world.index, world.kafka, hour(0), **how)
+    return roll_back_by_hand(world.index, world.kafka, hour(0), **how)
 
 
 def test_a_pending_commit_is_given_up_with_all_that_it_had_completed(stuck: World):

@@ -32,7 +32,9 @@ def tile(world: World, number: int) -> Tile:
 def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None:
     """As the healthy do it, without an actor."""
     head, _ = world.index.head()
-    return protocol.begin(world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute))
+    return protocol.begin_micro_batch(
+        world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute)
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
@@ -56,10 +58,10 @@ def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
 def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIndex):
     if requested:
         index.create(index.head_key, TopicHead())
-    open_and_close.create_hour(index, hour(0))
+    open_and_close.create_table_hour(index, hour(0))
     assert index.tile(hour(0)) is not None
-    open_and_close.create_hour(index, hour(0))
-    open_and_close.create_hour(index, hour(1))
+    open_and_close.create_table_hour(index, hour(0))
+    open_and_close.create_table_hour(index, hour(1))
 
     head, _ = index.head()
     assert (head.topic_id, head.hours, head.new) == (TABLE, ((hour(0), hour(1)),), Tile(hour(1), {0: Span(0, 0, 1)}))
@@ -72,7 +74,7 @@ def test_a_table_gets_no_hour_where_a_topic_has_records(index: TopicIndex, head:
     index.create(index.head_key, head)
 
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
-        open_and_close.create_hour(index, hour(1))
+        open_and_close.create_table_hour(index, hour(1))
     assert index.head()[0] == head
 
 
@@ -244,7 +246,7 @@ def test_an_hour_is_landed_up_to_where_the_run_began_up_to_its_end_once_it_is_ov
     head, _ = world.index.head()
 
     def planned(now_ms: int, until: int) -> tuple[int, int]:
-        attempt = protocol.begin(
+        attempt = protocol.begin_micro_batch(
             world.index, world.kafka, head, hour(0), limit=99, now_ms=now_ms, grace_ms=1, until={0: until}
         )
         assert attempt is not None
@@ -289,7 +291,7 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
     with pytest.raises(
         FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"
     ):
-        protocol.commit(world.index, attempt, Staged((), {}))
+        protocol.commit_attempt(world.index, attempt, Staged((), {}))
 
 
 def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
@@ -301,7 +303,7 @@ def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
 
 def test_an_hour_without_a_tile_cannot_be_written(index: TopicIndex):
     with pytest.raises(MissingDocumentError, match=r"2026-11-20T00\.json is not there"):
-        protocol.ready(index, hour(0))
+        protocol.prepare_tile(index, hour(0))
 
 
 # --------------------------------------------------------------------------------------------------------- rolling back
@@ -350,7 +352,7 @@ def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: 
     with pytest.raises(
         FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload could not be comp"
     ):
-        protocol.commit(world.index, attempt, Staged((gone,), {}))
+        protocol.commit_attempt(world.index, attempt, Staged((gone,), {}))
     assert tile(world, 0).burnt
 
 
@@ -442,7 +444,7 @@ def test_an_object_is_in_the_way_only_where_the_sink_writes(index: TopicIndex):
     index.store.put("former/orders/0+0", b"not ours")
     index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 0)}, foreign=("former/orders/0+0",)))
 
-    assert protocol.ready(index, hour(0))[0].foreign == ()
+    assert protocol.prepare_tile(index, hour(0))[0].foreign == ()
 
 
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):

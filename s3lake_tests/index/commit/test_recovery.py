@@ -10,7 +10,7 @@ import pytest
 from s3lake.index.commit import recovery
 from s3lake.index.commit.documents import File, Manifest, Read
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.recovery import fence
+from s3lake.index.commit.recovery import fence_commit
 from s3lake.index.plan.tile import Span, Tile
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit.bucket import Circumstances
@@ -50,13 +50,13 @@ def manifest(commit: str, *keys: str, **more: object) -> Manifest:
 def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: object, index: TopicIndex):
     tile = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new", took_ms=7)
 
-    assert recovery.forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms
+    assert recovery.roll_commit_forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms
 
 
 def test_a_tile_forgets_the_keys_that_were_in_the_way_with_its_next_commit(index: TopicIndex):
     tile = Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",), pending="new", foreign=("a",))
 
-    assert recovery.forward(index, tile, manifest("new", replaces=("old",))).foreign == ()
+    assert recovery.roll_commit_forward(index, tile, manifest("new", replaces=("old",))).foreign == ()
 
 
 def put(index: TopicIndex, key: str, commit: str) -> None:
@@ -69,7 +69,7 @@ def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index:
     index.record(manifest("old", "d"))
     tile = Tile(FIVE, {0: Span(0, 5, 5)}, commits=("first", "last"), garbage=("gone", "old"))
     index.create(index.tile_key(FIVE), tile)
-    recovery.sweep(index, FIVE)
+    recovery.sweep_garbage(index, FIVE)
 
     assert ended(index) == ["b"]
 
@@ -77,7 +77,7 @@ def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index:
 def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
     index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, commits=("last",), garbage=("gone", "old")))
     at_hand = [manifest("gone", "b"), manifest("old", "d"), manifest("last", "c", replaces=("old",))]
-    recovery.sweep(index, FIVE, manifests_at_hand=at_hand)
+    recovery.sweep_garbage(index, FIVE, manifests_at_hand=at_hand)
 
     assert ended(index) == ["b"]
 
@@ -86,7 +86,7 @@ def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(inde
     data, letters = file("a"), msgspec.structs.replace(file("letters"), stream="dead_letters")
     for key in ("a", "letters"):
         put(index, key, "gone")
-        recovery.delete_own(index.store, manifest("gone", replacing=True), {"a": data, "letters": letters}[key])
+        recovery.delete_own_object(index.store, manifest("gone", replacing=True), {"a": data, "letters": letters}[key])
 
     assert list(index.store.list("")) == ["a"]
 
@@ -94,7 +94,7 @@ def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(inde
 def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
     put(index, "a", "another program's")
 
-    assert recovery.publish(index, manifest("new", "a")) == {"a": "vanished"}
+    assert recovery.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
 
 
 def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
@@ -102,7 +102,7 @@ def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, 
     monkeypatch.setattr(recovery.time, "sleep", pauses.append)
     monkeypatch.setattr(index.store, "complete_upload", lambda *_, **__: "refused")
 
-    assert recovery.publish(index, manifest("new", "a")) == {"a": "vanished"}
+    assert recovery.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
     assert pauses == []
 
 
@@ -115,12 +115,14 @@ def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
         put(index, "a", "new")
     former = Tile(FIVE, {0: Span(0, 0)}, rev=1, pending="new")
 
-    assert recovery.finish(index, former, "former", manifest("new", "a", "b")) is None
+    assert recovery.finish_pending_commit(index, former, "former", manifest("new", "a", "b")) is None
     assert index.existing_tile(FIVE)[0] == Tile(FIVE, {0: Span(0, 0)}, rev=2 + completed, garbage=garbage)
 
 
 def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
-    threads = recovery.each(lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2))
+    threads = recovery.map_in_parallel(
+        lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2)
+    )
 
     assert len(set(threads)) == 2
 
@@ -136,8 +138,8 @@ def begun(index: TopicIndex) -> TopicIndex:
 
 
 def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_changes_each_time(begun: TopicIndex):
-    assert fence(begun, FIVE, "gone")
-    assert fence(begun, FIVE, "g1")
+    assert fence_commit(begun, FIVE, "gone")
+    assert fence_commit(begun, FIVE, "g1")
 
     tile, _ = begun.existing_tile(FIVE)
     assert tile.garbage == ("g2", "gone", "g1")
@@ -146,12 +148,12 @@ def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_cha
 
 @pytest.mark.parametrize("commit", ["landed", "begun"])
 def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, commit: str):
-    assert fence(begun, FIVE, commit) is False
+    assert fence_commit(begun, FIVE, commit) is False
     assert begun.existing_tile(FIVE)[0].rev == 0
 
 
 def test_without_a_tile_nothing_is_fenced(index: TopicIndex):
-    assert fence(index, FIVE, "gone") is False
+    assert fence_commit(index, FIVE, "gone") is False
     assert index.tile(FIVE) is None
 
 
@@ -188,7 +190,7 @@ def settled(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recovery, "time", time)
     index = world.index
     index.pace = recovery.PACE
-    return recovery.settle(index, hour(0))[0]
+    return recovery.settle_pending_commit(index, hour(0))[0]
 
 
 @pytest.mark.parametrize("age_s", [-300, 890])

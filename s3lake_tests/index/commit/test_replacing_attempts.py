@@ -6,7 +6,7 @@ from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit import protocol
 from s3lake.index.commit.documents import File, Manifest, Read
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.protocol import check_no_fewer_records
+from s3lake.index.commit.protocol import require_no_fewer_records
 from s3lake.index.commit.replacing_attempts import MERGE, REWRITE, begin_replacement, begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.batch import Batch
@@ -82,11 +82,11 @@ def test_fewer_records_than_were_landed_are_refused_with_their_counts(
     reads: dict[int, Read], fewer: str, replaced: Commits
 ):
     with pytest.raises(DataLossError, match=rf"than were landed \({fewer}\), as after compaction"):
-        check_no_fewer_records("orders", FIVE, replaced, reads)
+        require_no_fewer_records("orders", FIVE, replaced, reads)
 
 
 def test_as_many_or_more_are_not(replaced: Commits):
-    check_no_fewer_records("orders", FIVE, replaced, {0: Read(0, 9, 7), 1: Read(0, 2, 2), 2: Read(0, 1, 1)})
+    require_no_fewer_records("orders", FIVE, replaced, {0: Read(0, 9, 7), 1: Read(0, 2, 2), 2: Read(0, 1, 1)})
 
 
 # Merging the commits of an hour that has landed
@@ -206,7 +206,7 @@ def test_an_hour_that_compaction_took_records_from_is_not_rewritten(whole: World
         match=r"orders 2026-11-20T00: Kafka has fewer records now than were landed \(topic-partition 0: 2 of 4\), .*"
         "the landed files stay",
     ):
-        protocol.commit(whole.index, attempt, actor.staged)
+        protocol.commit_attempt(whole.index, attempt, actor.staged)
     assert whole.view() == before
     assert whole.bucket.uploads == {}
 

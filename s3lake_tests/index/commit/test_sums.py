@@ -6,7 +6,7 @@ import pytest
 from s3lake.index.commit import sums
 from s3lake.index.commit.documents import File, Manifest, Read, Taken
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.recovery import forward
+from s3lake.index.commit.recovery import roll_commit_forward
 from s3lake.index.commit.sums import Commits, measure_waits
 from s3lake.index.plan.tile import Span, Sums, Tile, Wait
 
@@ -50,8 +50,8 @@ def test_the_counts_of_two_commits_add_up():
 
 
 def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
-    one = forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0))
-    two = forward(index, one, manifest("b", 20))
+    one = roll_commit_forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0))
+    two = roll_commit_forward(index, one, manifest("b", 20))
 
     assert two.sums == sums.total([manifest("a", 0), manifest("b", 20)])
     assert index.store.requests.total() == 0
@@ -84,7 +84,7 @@ def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: To
     index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
     tile = Tile(HOUR, {0: Span(0, 80)}, commits=("a", "gone", "c"))
 
-    assert forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.total(
+    assert roll_commit_forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.total(
         [manifest("a", 0), manifest("d", 60)]
     )
 
@@ -106,7 +106,7 @@ def test_manifests_are_read_when_they_are_asked_for_and_once(index: TopicIndex):
 def test_expired_intervals_that_touch_are_one(index: TopicIndex):
     tile = Tile(HOUR, {0: Span(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
 
-    assert forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
+    assert roll_commit_forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
 
 
 @pytest.mark.parametrize(

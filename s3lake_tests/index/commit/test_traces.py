@@ -16,7 +16,7 @@ from s3lake.index.commit import open_and_close, protocol, recovery
 from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.operator_decisions import roll_back
+from s3lake.index.commit.operator_decisions import roll_back_by_hand
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake_tests.index.commit import invariants, table
@@ -461,7 +461,7 @@ def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
     landed_in_a_table(world)
     world.do("rewrite", rewriting(0))
     world.do("another", rewriting(0), until=completes).crash()
-    world.do("rollback", lambda me: void(roll_back(me.index, me.offsets, hour(0))))
+    world.do("rollback", lambda me: void(roll_back_by_hand(me.index, me.offsets, hour(0))))
 
 
 # ------------------------------------------------------------------------------------------------------ at least once
@@ -497,8 +497,8 @@ def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    back = recovery.back
-    monkeypatch.setattr(recovery, "back", lambda *given: msgspec.structs.replace(back(*given), burnt={}))
+    back = recovery.roll_commit_back
+    monkeypatch.setattr(recovery, "roll_commit_back", lambda *given: msgspec.structs.replace(back(*given), burnt={}))
 
 
 def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,16 +509,16 @@ def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def aborting_on_any_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = protocol.commit
+    commit = protocol.commit_attempt
 
     def tidied(index, attempt, staged):
         try:
             return commit(index, attempt, staged)
         except Exception:
-            recovery.abort(index.store, staged.files, index.pace)
+            recovery.abort_uploads(index.store, staged.files, index.pace)
             raise
 
-    monkeypatch.setattr(protocol, "commit", tidied)
+    monkeypatch.setattr(protocol, "commit_attempt", tidied)
 
 
 def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,14 +533,14 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     def remove_at_once(index, hour):
         manifest = index.manifest(hour, doomed[0])
         for file in manifest.files:
-            recovery.remove(index.store, manifest, file)
+            recovery.abort_and_delete_file(index.store, manifest, file)
 
-    monkeypatch.setattr(clean_module, "fence", only_look)
-    monkeypatch.setattr(clean_module, "sweep", remove_at_once)
+    monkeypatch.setattr(clean_module, "fence_commit", only_look)
+    monkeypatch.setattr(clean_module, "sweep_garbage", remove_at_once)
 
 
 def without_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "belongs", lambda *_: True)
+    monkeypatch.setattr(recovery, "belongs_to_commit", lambda *_: True)
 
 
 def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,40 +549,42 @@ def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt = protocol.attempt
-    monkeypatch.setattr(replacing, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
+    attempt = protocol.create_attempt
+    monkeypatch.setattr(
+        replacing, "create_attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False})
+    )
 
 
 def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "fence", lambda *_: None)
+    monkeypatch.setattr(recovery, "fence_commit", lambda *_: None)
 
 
 def without_queueing_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    fence = recovery.fence
+    fence = recovery.fence_commit
 
     def wanting(index: TopicIndex, hour: str, commit: str) -> bool:
         stored = index.tile(hour)
         return bool(stored and commit in stored[0].garbage) or fence(index, hour, commit)
 
-    monkeypatch.setattr(recovery, "fence", wanting)
+    monkeypatch.setattr(recovery, "fence_commit", wanting)
 
 
 def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has swept takes the tile as it is then."""
 
     def tidy(index, hour):
-        settled = recovery.settle(index, hour)
-        return recovery.sweep(index, hour) if settled and settled[0].garbage else settled
+        settled = recovery.settle_pending_commit(index, hour)
+        return recovery.sweep_garbage(index, hour) if settled and settled[0].garbage else settled
 
-    monkeypatch.setattr(protocol, "tidy", tidy)
+    monkeypatch.setattr(protocol, "settle_and_sweep_hour", tidy)
 
 
 def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "check_no_fewer_records", lambda *_: None)
+    monkeypatch.setattr(protocol, "require_no_fewer_records", lambda *_: None)
 
 
 def without_sweeping_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "sweep", lambda *_: None)
+    monkeypatch.setattr(protocol, "sweep_garbage", lambda *_: None)
 
 
 def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -611,7 +613,7 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_and_close, "same_topic", lambda *_: None)
+    monkeypatch.setattr(open_and_close, "require_same_topic", lambda *_: None)
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -634,14 +636,14 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_sparing_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    replacing, remove = recovery.replacing, recovery.remove
+    replacing, remove = recovery.replaces_object, recovery.abort_and_delete_file
 
     def removing(*given):
-        monkeypatch.setattr(recovery, "replacing", lambda *_: False)
+        monkeypatch.setattr(recovery, "replaces_object", lambda *_: False)
         remove(*given)
-        monkeypatch.setattr(recovery, "replacing", replacing)
+        monkeypatch.setattr(recovery, "replaces_object", replacing)
 
-    monkeypatch.setattr(recovery, "remove", removing)
+    monkeypatch.setattr(recovery, "abort_and_delete_file", removing)
 
 
 # ---------------------------------------------------------------------------------------------------------------- tests

@@ -6,8 +6,8 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableError
 from s3lake.index.commit import open_and_close, protocol
-from s3lake.index.commit.operator_decisions import accept
-from s3lake.index.commit.protocol import Attempt, must_be_the_log
+from s3lake.index.commit.operator_decisions import accept_present_log
+from s3lake.index.commit.protocol import Attempt, require_log_unchanged
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.plan.tile import Interval, Span
@@ -38,7 +38,7 @@ def cut(world: World) -> World:
 
 def go_on(world: World, number: int) -> None:
     """Accept the log, and land the hour of that number."""
-    accept(world.index, world.kafka)
+    accept_present_log(world.index, world.kafka)
     world.minute = max(world.minute, 60 * number + 5)
     world.do("C", materialise(number), chunk=99)
 
@@ -46,7 +46,7 @@ def go_on(world: World, number: int) -> None:
 def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: World):
     head, _ = cut.index.head()
     with pytest.raises(DataLossError, match=TOLD):
-        protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
+        protocol.begin_micro_batch(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
     with pytest.raises(DataLossError, match=TOLD):
         open_and_close.close_hour(cut.index, cut.kafka, head, hour(0), 0)
     with pytest.raises(DataLossError, match=TOLD):
@@ -103,7 +103,7 @@ def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
 
 
 def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
-    assert accept(cut.index, cut.kafka) == hour(1)
+    assert accept_present_log(cut.index, cut.kafka) == hour(1)
     cut.kafka.produce(0, 66)
     cut.kafka.produce(1, 66)
 
@@ -115,18 +115,18 @@ def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert "~" in new
     assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
     with pytest.raises(ConfigurationError, match="is the one that the index was cut from"):
-        accept(cut.index, cut.kafka)
+        accept_present_log(cut.index, cut.kafka)
 
 
 def test_a_dry_run_of_accept_returns_the_new_hour_and_changes_nothing(cut: World):
     before = dict(cut.bucket.objects)
 
-    assert accept(cut.index, cut.kafka, dry_run=True) == hour(1)
+    assert accept_present_log(cut.index, cut.kafka, dry_run=True) == hour(1)
     assert cut.bucket.objects == before
 
 
 def test_a_log_that_is_cut_once_more_after_accept_is_landed_from_that_cut(cut: World):
-    accept(cut.index, cut.kafka)
+    accept_present_log(cut.index, cut.kafka)
     cut.kafka.elect(0, end=2)
     cut.kafka.produce(0, 66)
 
@@ -140,7 +140,7 @@ def test_a_topic_that_was_accepted_once_and_is_cut_in_its_first_hour_is_accepted
     cut.kafka.elect(0, end=8)
     cut.kafka.produce(0, 67)
 
-    assert accept(cut.index, cut.kafka) == hour(2)
+    assert accept_present_log(cut.index, cut.kafka) == hour(2)
     head, _ = cut.index.head()
     assert head.begins == {0: 8, 1: 2}
 
@@ -155,7 +155,7 @@ def test_a_topic_partition_that_has_landed_nothing_is_landed_from_its_log_start(
         world.kafka.elect(0, end=4)
         world.kafka.produce(0, 6)
 
-        accept(world.index, world.kafka)
+        accept_present_log(world.index, world.kafka)
 
         head, _ = world.index.head()
         assert head.begins == {0: 4, 1: log_start}
@@ -171,7 +171,7 @@ def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_acc
     world.kafka.elect(0, end=4)
     world.kafka.produce(0, 66)
 
-    accept(world.index, world.kafka)
+    accept_present_log(world.index, world.kafka)
 
     assert set(tile(world, 0).partitions) == {0, 1}
 
@@ -181,7 +181,7 @@ def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(end: in
     world.kafka.elect(0, end=end)
     world.minute = 65
 
-    accept(world.index, world.kafka)
+    accept_present_log(world.index, world.kafka)
     world.kafka.produce(0, 66)
     world.do("B", materialise(1))
 
@@ -313,7 +313,7 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     with pytest.raises(
         ConfigurationError, match=r"'orders'.*topic-partition 1 ends at offset 3, .*T01 begins at 4: landing goes on"
     ):
-        accept(world.index, world.kafka)
+        accept_present_log(world.index, world.kafka)
 
     world.kafka.produce(1, 66, 66)
     for number in (0, 1):
@@ -342,7 +342,7 @@ def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(un
 
 
 def test_accepted_what_is_under_way_is_landed_first(under_way: World):
-    accept(under_way.index, under_way.kafka)
+    accept_present_log(under_way.index, under_way.kafka)
 
     assert (tile(under_way, 0).pending, tile(under_way, 0).partitions[0]) == (None, Span(0, 12, 12))
     assert len(offsets(under_way, 0)) == 12
@@ -392,7 +392,7 @@ def unlanded(ten_landed: World) -> World:
 
 def check(world: World, attempt: Attempt | None) -> None:
     head, _ = world.index.head()
-    must_be_the_log(world.index, world.kafka, head, attempt)
+    require_log_unchanged(world.index, world.kafka, head, attempt)
 
 
 def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unlanded: World):

@@ -13,7 +13,7 @@ from s3lake.index.commit import clean as clean_module
 from s3lake.index.commit import open_and_close, protocol, recovery
 from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import LETTERS, File, Read, TopicHead
-from s3lake.index.commit.operator_decisions import accept
+from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit import invariants
@@ -70,7 +70,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
         heads = {number: open_and_close.open_hour(me.index, me.offsets, hour(number)) for number in numbers}
         for number, head in heads.items():
             for _ in range(rounds if head else 0):
-                attempt = protocol.begin(
+                attempt = protocol.begin_micro_batch(
                     me.index,
                     me.offsets,
                     head,
@@ -112,9 +112,9 @@ def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: st
     """Make visible what `stage` stages; an attempt that came to nothing is planned again by some process."""
     try:
         if me.world.mode != "exactly once":
-            protocol.commit_at_once(me.index, attempt, stage())
+            protocol.commit_attempt_at_once(me.index, attempt, stage())
         else:
-            protocol.commit(me.index, attempt, stage())
+            protocol.commit_attempt(me.index, attempt, stage())
     except (ExpiredError, FencedError) as error:
         me.world.outcomes[type(error).__name__] += 1  # plan again
     else:
@@ -123,7 +123,7 @@ def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: st
 
 def recovering(number: int) -> Work:
     """Finish what others left in an hour."""
-    return lambda me: void(recovery.tidy(me.index, hour(number)))
+    return lambda me: void(recovery.settle_and_sweep_hour(me.index, hour(number)))
 
 
 def closing(number: int) -> Work:
@@ -157,7 +157,7 @@ def accepting() -> Work:
 
     def work(me: Actor) -> None:
         try:
-            accept(me.index, me.offsets)
+            accept_present_log(me.index, me.offsets)
         except ConfigurationError as error:
             me.world.log.append(f"{me.name:<14} has nothing to accept: {error}")
 

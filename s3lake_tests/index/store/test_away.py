@@ -12,7 +12,7 @@ import pytest
 from s3lake.demo.process import free_ports
 from s3lake.errors import StoreUnavailableError
 from s3lake.index.commit.documents import File
-from s3lake.index.commit.recovery import abort
+from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.index.store.trial import try_store
@@ -111,7 +111,7 @@ def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: st
         silent.abort_upload("k", "u")
     # Another store object of the same place, as the driver and each task make them.
     other = S3Store(silent.connection, "lake")
-    abort(other, [File(f"k{n}", "u", (), 0, 0, 0, 1, 1) for n in range(50)])
+    abort_uploads(other, [File(f"k{n}", "u", (), 0, 0, 0, 1, 1) for n in range(50)])
     assert (silent.requests, other.requests) == ({"UploadPart": 1}, {})
 
 

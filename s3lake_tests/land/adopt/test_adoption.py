@@ -53,9 +53,9 @@ class Place:
     def run(self, hour, now_ms):
         """What a run of `hour` lands: intervals by partition, and what had expired."""
         head = open_and_close.open_hour(self.index, self.log, hour)
-        attempt = protocol.begin(self.index, self.log, head, hour, limit=10**6, now_ms=now_ms)
+        attempt = protocol.begin_micro_batch(self.index, self.log, head, hour, limit=10**6, now_ms=now_ms)
         reads = {partition: Read(*span) for partition, span in attempt.batch.intervals.items()}
-        protocol.commit(self.index, attempt, Staged((), reads))
+        protocol.commit_attempt(self.index, attempt, Staged((), reads))
         return dict(attempt.batch.intervals), attempt.batch.expired
 
 
@@ -122,7 +122,7 @@ def test_the_tile_is_of_the_topic_that_was_looked_at():
     place.log.topic_id = "id-2"
     head = open_and_close.open_hour(place.index, place.log, HOUR)
     with pytest.raises(DataLossError, match="was created again"):
-        protocol.begin(place.index, place.log, head, HOUR, limit=10, now_ms=NOW)
+        protocol.begin_micro_batch(place.index, place.log, head, HOUR, limit=10, now_ms=NOW)
 
 
 # Contradictions
@@ -300,5 +300,5 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
 
     assert adopt(*adoption, index, offsets, groups, now_ms=NOW).starts == {0: Start(4, "group"), 1: Start(10, "group")}
     head = open_and_close.open_hour(index, offsets, HOUR)
-    attempt = protocol.begin(index, offsets, head, HOUR, limit=10**6, now_ms=NOW)
+    attempt = protocol.begin_micro_batch(index, offsets, head, HOUR, limit=10**6, now_ms=NOW)
     assert dict(attempt.batch.intervals) == {0: (4, 10)}

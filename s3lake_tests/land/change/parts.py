@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.protocol import mark_of
+from s3lake.index.commit.protocol import build_name_suffix
 from s3lake.index.store import Store
 from s3lake.lake.form import form_of
 from s3lake.lake.verify import VerifyReport, verify_against
@@ -57,7 +57,7 @@ class Parts(World):
             records_at_hand.Record(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
             for at, (key, value, headers) in enumerate(records)
         ]
-        mark = mark_of(commit) if renamed else ""
+        mark = build_name_suffix(commit) if renamed else ""
         work = binding.build_work(self.sink, TOPIC, self.stores, HOUR, commit=commit, mark=mark)
         outcome, work = settled(replace(work, columns=self.columns), records_at_hand.batch(rows))
         for file in outcome.files:

@@ -11,7 +11,7 @@ from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError
-from s3lake.index.commit.operator_decisions import accept
+from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.fleet import land_together
 from s3lake.land.landing import land, land_steps
@@ -93,7 +93,7 @@ def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, ser
         server.append("shop", "orders", [b'{"id": 1}'] * new, at(NEXT, 5) * 1000, partition)
     with pytest.raises(DataLossError, match="what it has at their offsets was written since"):
         land(target, [NEXT])
-    assert accept(target.index, target.offsets) == NEXT
+    assert accept_present_log(target.index, target.offsets) == NEXT
     (landed,) = land(target, [NEXT])
     assert [span.committed for span in landed.tile.partitions.values()] == [new, new]
     assert verified(config, target).clean
