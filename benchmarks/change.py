@@ -34,7 +34,7 @@ from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Staging, StagingRows
-from s3lake.records.schema.types import Primitive, from_document, to_document
+from s3lake.records.schema.columns.types import Primitive, from_document, to_document
 from s3lake.source.kafka.reader import KafkaReader
 
 HOUR, TOPIC, COMMIT = "2026-11-20T05", "orders", "c0"

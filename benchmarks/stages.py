@@ -24,8 +24,8 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.records.schema.types import from_document
-from s3lake.records.schema.unite import merge_columns
+from s3lake.records.schema.columns.types import from_document
+from s3lake.records.schema.columns.union import merge_columns
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange

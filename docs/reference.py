@@ -19,7 +19,7 @@ import s3lake
 from s3lake.cli import program
 from s3lake.cli.output import DIFFERENT, EXIT_CODES
 from s3lake.config.model import Config
-from s3lake.config.model.describe import field_descriptions, json_schema, model_summary, nested_models
+from s3lake.config.model.descriptions import field_descriptions, json_schema, model_summary, nested_models
 
 HERE = Path(__file__).parent / "reference"
 _COMMON = 5

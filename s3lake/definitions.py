@@ -14,7 +14,7 @@ atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())  # Duc
 import dagster as dg  # noqa: E402
 
 from s3lake.config import load as configuration  # noqa: E402
-from s3lake.config.source import list_files  # noqa: E402
+from s3lake.config.locations import list_files  # noqa: E402
 from s3lake.orchestration.build import build_definitions  # noqa: E402
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.land import binding
-from s3lake.records.schema import grammar
-from s3lake.records.schema.types import Primitive, Struct, from_document
+from s3lake.records.schema.columns import grammar
+from s3lake.records.schema.columns.types import Primitive, Struct, from_document
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.land.unstaged import World as Unstaged

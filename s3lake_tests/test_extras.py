@@ -18,7 +18,7 @@ from s3lake.lake.readback.arrow import find_reader
 from s3lake.lake.table.iceberg.catalog import open_catalog
 from s3lake.land.change.condition import Condition
 from s3lake.land.spark import shared
-from s3lake.records.schema import protoc
+from s3lake.records.schema.protobuf import compiler
 from s3lake.source.iggy.connection import IggyConnection
 
 if sys.version_info >= (3, 11):
@@ -75,7 +75,7 @@ FEATURES: dict[str, list[tuple[str, str, Callable[[], object]]]] = {
         (
             "grpc_tools",
             "converter protobuf",
-            lambda: protoc.compile_message('syntax = "proto3"; message NotCompiledYet {}', {}, (0,)),
+            lambda: compiler.compile_message('syntax = "proto3"; message NotCompiledYet {}', {}, (0,)),
         ),
     ],
 }

@@ -19,12 +19,13 @@ from google.protobuf import json_format, message_factory
 from s3lake.errors import TableConflictError
 from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
-from s3lake.records.schema import grammar, protoc
-from s3lake.records.schema.arrow import to_arrow
-from s3lake.records.schema.types import from_document
+from s3lake.records.schema.columns import grammar
+from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.types import from_document
+from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.test_avro_values import datum, record
+from s3lake_tests.records.convert.read.avro.test_converter import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 
@@ -306,7 +307,7 @@ def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(cata
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:
     type, value = line.in_language(language)
     if language == "proto":
-        descriptor = protoc.compile_message(PROTO, {}, (number,))
+        descriptor = compiler.compile_message(PROTO, {}, (number,))
         message = json_format.ParseDict({"c": value}, message_factory.GetMessageClass(descriptor)())
         path = b"\0" if number == 0 else bytes([2, 2 * number])
         return framed(registry.add(PROTO, "PROTOBUF"), path + message.SerializeToString())

@@ -16,7 +16,7 @@ from s3lake.config.draft import LoadedConfig
 from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.index.store import COMMIT, Store
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.text.quantities import format_duration, format_size
 
 if TYPE_CHECKING:

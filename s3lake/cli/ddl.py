@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s3lake.index.commit.index import TopicIndex
     from s3lake.lake.table.hive import HiveTable
     from s3lake.land.target import TopicSink
-    from s3lake.records.schema.types import Columns
+    from s3lake.records.schema.columns.types import Columns
 
 _LINES = ("json", "text", "bytes")
 
@@ -93,7 +93,7 @@ def _build_name(topic: str) -> str:
 
 def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
     """Yield what an engine shows otherwise than the user may expect."""
-    from s3lake.records.convert.converters import CONVERTERS
+    from s3lake.records.convert.read.converters import CONVERTERS
 
     for field in table.hidden:
         yield f"a directory has the name of field {field}, so {engine} shows the directory's value"
@@ -123,7 +123,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
     """Return the form of rows, as tables call it, and their columns."""
     from s3lake.index.commit.column_history import present
     from s3lake.lake.form import shape_of
-    from s3lake.records.schema.types import Primitive
+    from s3lake.records.schema.columns.types import Primitive
 
     shape, form = shape_of(sink.after_transforms), sink.format.type
     if form == "json_array" and engine != "duckdb":

@@ -190,7 +190,7 @@ def print_json_schema(request: Request) -> None:  # noqa: ARG001 - it has no opt
 
     s3lake schema editor > s3lake.schema.json
     """
-    from s3lake.config.model.describe import json_schema
+    from s3lake.config.model.descriptions import json_schema
 
     write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 

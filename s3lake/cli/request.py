@@ -13,7 +13,7 @@ import typer
 from s3lake import hours
 from s3lake.cli.output import FAILED, INPUT, emit, err, print_text, tell
 from s3lake.config import load as configuration
-from s3lake.config.connectors.worker import WORKER
+from s3lake.config.connectors.connect_worker import WORKER
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.load import DIALECT, LOCATION, NAME
 from s3lake.config.model import Config, Sink, Spark

@@ -11,11 +11,18 @@ from dataclasses import replace
 from itertools import chain
 
 from s3lake import hours
-from s3lake.config import native, source
-from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker
-from s3lake.config.connectors.wrappers import unwrap
+from s3lake.config import locations, native
+from s3lake.config.connector_keys import SERVERS, START
+from s3lake.config.connectors import (
+    aiven_sink,
+    confluent_cloud_sink,
+    confluent_sink,
+    connect_worker,
+    iggy_sink,
+    lenses_sink,
+)
+from s3lake.config.connectors.wrapped_files import unwrap
 from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
-from s3lake.config.keys import SERVERS, START
 from s3lake.config.model import Config
 from s3lake.config.overrides import prefix_of, refuse_unknown
 from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
@@ -32,11 +39,11 @@ LOCATION, DIALECT, NAME = "S3LAKE_CONFIG", "S3LAKE_DIALECT", "S3LAKE_NAME"
 connector whose file has none."""
 IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
 """Iggy's own variable for the file of its runtime."""
-_CONNECTORS = {"lenses": lenses, "confluent": confluent, "aiven": aiven}
+_CONNECTORS = {"lenses": lenses_sink, "confluent": confluent_sink, "aiven": aiven_sink}
 DIALECTS = ("native", *_CONNECTORS, "iggy")
 CLASSES = {
     **{name: dialect for dialect, module in _CONNECTORS.items() for name in module.CLASSES},
-    cloud.CLASS: "confluent",
+    confluent_cloud_sink.CLASS: "confluent",
 }
 _TOML = re.compile(
     r"^\s*(\[\[?\s*(streams|transforms|plugin_config|iggy|http|state|connectors|s3lake|logging|telemetry)\b[^\]\n]*\]"
@@ -86,7 +93,7 @@ def load_configuration(
     Raises:
         ConfigurationError: it is missing, cannot be read, or is not valid.
     """
-    variables = source.with_dotenv(os.environ if environment is None else environment)
+    variables = locations.with_dotenv(os.environ if environment is None else environment)
     location = location or variables.get(LOCATION) or variables.get(IGGYS_LOCATION)
     if not location:
         raise ConfigurationError(
@@ -100,7 +107,7 @@ def load_configuration(
 
 def _load_with_placeholders(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
     present = hours.key_of_ms(hours.now_ms())
-    texts = {SERVERS: "localhost:9092", START: present, cloud.REGISTRY: "http://localhost:8081"}
+    texts = {SERVERS: "localhost:9092", START: present, confluent_cloud_sink.REGISTRY: "http://localhost:8081"}
     missing = {name: text for name, text in texts.items() if not variables.get(name)}
     configuration = _load(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
@@ -118,7 +125,7 @@ def _load_with_placeholders(location: str, dialect: str | None, variables: Mappi
 def _load(
     location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True
 ) -> LoadedConfig:
-    texts = source.read_texts(location, variables)
+    texts = locations.read_texts(location, variables)
     refuse_unknown(variables, [text.text for text in texts])
     base = pathlib.Path(texts[0].name).parent
     drafts = [read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts]
@@ -169,7 +176,7 @@ def read_draft(
         dialect = "iggy"
     if dialect == "iggy":
         _note_worker(environment, report)
-        return iggy.loads(text, report, references)
+        return iggy_sink.loads(text, report, references)
     documents = _parse(text, report, dialect)
     nodes = unwrap(documents, report) if dialect != "native" else []
     dialect = dialect or _detect(documents, nodes, report)
@@ -180,16 +187,18 @@ def read_draft(
     own = list(by_key(settings, report).values())
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
     references = replace(references, region=region)
-    settings, references = worker.apply_worker(own, report, references)
+    settings, references = connect_worker.apply_worker(own, report, references)
     settings += _add_name(settings, report, environment.get(NAME, ""))
-    resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
+    resolved = confluent_cloud_sink.translate_keys(references.resolve(settings, report), report, environment)
     draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
     return draft
 
 
 def _note_worker(environment: Mapping[str, str], report: Report) -> None:
-    if environment.get(worker.WORKER):
-        report.notice(variable(worker.WORKER), "no worker is read: this is not the file of a Kafka Connect connector")
+    if environment.get(connect_worker.WORKER):
+        report.notice(
+            variable(connect_worker.WORKER), "no worker is read: this is not the file of a Kafka Connect connector"
+        )
 
 
 def _add_name(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:

@@ -14,16 +14,16 @@ import msgspec
 from s3lake import hours
 from s3lake.config.model.format import Format
 from s3lake.errors import ConfigurationError
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS, FileFormat
 from s3lake.records.layout.elements import Reading
-from s3lake.records.layout.key import KeyLayout, KeyTemplate
+from s3lake.records.layout.object_keys import KeyLayout, KeyTemplate
 from s3lake.records.layout.pieces import Text
-from s3lake.records.schema import grammar
-from s3lake.records.schema.types import fields_of, to_document
-from s3lake.records.schema.unite import format_type
-from s3lake.records.transform import sql
-from s3lake.records.transform.chain import Chain
+from s3lake.records.schema.columns import grammar
+from s3lake.records.schema.columns.types import fields_of, to_document
+from s3lake.records.schema.columns.union import format_type
+from s3lake.records.transform.chain.chain import Chain
+from s3lake.records.transform.sql import parser
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from s3lake.land.sql.table import Tabulate
     from s3lake.land.task.pipeline import Work
     from s3lake.land.task.staging import FileRule
-    from s3lake.records.convert.column import Envelope
-    from s3lake.records.convert.contract import Contract
-    from s3lake.records.convert.values import Conversion
+    from s3lake.records.convert.conversion import Conversion
+    from s3lake.records.convert.fit.contract import Contract
+    from s3lake.records.convert.read.keys_and_values import Envelope
     from s3lake.records.layout.pieces import Piece
+    from s3lake.records.schema.columns.types import Columns
     from s3lake.records.schema.registry import Connection
-    from s3lake.records.schema.types import Columns
-    from s3lake.records.transform.projection import Projection
+    from s3lake.records.transform.sql.query import Projection
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 _NO_LIMIT = 2**63 - 1
@@ -102,10 +102,10 @@ def project(sink: Sink, transforms: Chain | None) -> Projection | None:
     """Return the sink's SQL as tasks apply it, after transforms. Return None if the sink has none."""
     if sink.sql is None:
         return None
-    from s3lake.records.transform.projection import Projection
+    from s3lake.records.transform.sql.query import Projection
 
     converter = transforms.value_converter if transforms else sink.converter.value
-    return Projection(sql.parse(sink.sql.select, sink.sql.where), converter)
+    return Projection(parser.parse(sink.sql.select, sink.sql.where), converter)
 
 
 def tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
@@ -128,7 +128,7 @@ def conversion(
     sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True, time_path: tuple[str, ...] = ()
 ) -> Conversion:
     """The conversion; `keyed` and `valued` say whether the layout reads keys and values, `time_path` which time."""
-    from s3lake.records.convert.values import Conversion
+    from s3lake.records.convert.conversion import Conversion
 
     return Conversion(
         key=sink.converter.key,
@@ -156,7 +156,7 @@ def conversion(
 
 def contract(sink: Sink) -> Contract:
     """Return the rules that values have to fulfil."""
-    from s3lake.records.convert.contract import Contract
+    from s3lake.records.convert.fit.contract import Contract
 
     asked = sink.schema_policy
     return Contract(
@@ -169,7 +169,7 @@ def contract(sink: Sink) -> Contract:
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:
     """The parts of a record that a row holds, None if it holds the value alone."""
-    from s3lake.records.convert.column import Envelope
+    from s3lake.records.convert.read.keys_and_values import Envelope
 
     configured = sink.envelope
     if configured is None:

@@ -21,7 +21,7 @@ from s3lake.land.spark.failures import translate_error
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done, Failed, Outcome, Refused
 from s3lake.land.task.pipeline import Work
-from s3lake.records.schema.types import from_document, to_document
+from s3lake.records.schema.columns.types import from_document, to_document
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink

@@ -29,7 +29,7 @@ from s3lake.land.job import Job
 from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
-from s3lake.records.schema.types import from_document
+from s3lake.records.schema.columns.types import from_document
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets

@@ -24,13 +24,13 @@ from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.rows import Form, RowStage, plain_type
-from s3lake.records.convert.converters import CONVERTERS
-from s3lake.records.convert.limits import explain_unsupported
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.schema.arrow import from_arrow, to_arrow
-from s3lake.records.schema.changes import find_differences, find_type
-from s3lake.records.schema.types import Columns, Primitive, from_document, to_document
-from s3lake.records.schema.unite import check_column_limit
+from s3lake.records.schema.columns.arrow import from_arrow, to_arrow
+from s3lake.records.schema.columns.changes import find_differences, find_type
+from s3lake.records.schema.columns.limits import explain_unsupported
+from s3lake.records.schema.columns.types import Columns, Primitive, from_document, to_document
+from s3lake.records.schema.columns.union import check_column_limit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

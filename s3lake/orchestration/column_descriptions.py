@@ -10,7 +10,7 @@ from s3lake.config.model import Sink
 from s3lake.config.model.converter import Registry
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.index import TopicIndex
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read.converters import CONVERTERS
 
 _log = logging.getLogger(__name__)
 _ENVELOPE = {
@@ -52,14 +52,14 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
-    from s3lake.records.convert.wire import compile_foreign
+    from s3lake.records.convert.read.wire_format import compile_foreign
     from s3lake.records.schema.registry import UnknownSchema, get_client
 
     connection = registry.connection
     if registry.descriptor_set is not None:
-        from s3lake.records.schema import protoc
+        from s3lake.records.schema.protobuf import compiler
 
-        return protoc.read_comments_of_set(connection.descriptors, connection.message)
+        return compiler.read_comments_of_set(connection.descriptors, connection.message)
     try:
         schema = get_client(connection).newest(subject)
         described = compile_foreign(
@@ -85,9 +85,9 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
     {'id': 'a key'}
     """
     if language == "PROTOBUF":
-        from s3lake.records.schema import protoc  # Google's library, which other schemas do not need
+        from s3lake.records.schema.protobuf import compiler
 
-        return protoc.read_comments(text, references)
+        return compiler.read_comments(text, references)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.config.model import Sink
-from s3lake.config.model.describe import field_descriptions
+from s3lake.config.model.descriptions import field_descriptions
 from s3lake.orchestration.assets import LandConfig, define_assets, land
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog, Route

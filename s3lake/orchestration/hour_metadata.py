@@ -23,7 +23,7 @@ from s3lake.index.plan.tile import Wait
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.column_descriptions import describe_columns
-from s3lake.records.schema.types import from_document
+from s3lake.records.schema.columns.types import from_document
 from s3lake.text.masking import format_content
 from s3lake.text.quantities import format_wait
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.converters import _CONVERTERS
-from s3lake.config.connectors.kcql import ORDER
+from s3lake.config.connectors.converter_keys import _CONVERTERS
+from s3lake.config.connectors.lenses_kcql import ORDER
 from s3lake.config.load import CLASSES
 from s3lake.config.model import Sink
 from s3lake.config.overrides import fields
 from s3lake.errors import ConfigurationError
 from s3lake.records.encode.formats import CODECS, FORMATS
-from s3lake.records.transform.registry import TRANSFORMS, shorten
+from s3lake.records.transform.families.class_names import TRANSFORMS, shorten
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 

@@ -9,7 +9,7 @@ from s3lake.config.native import write_native
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
-from s3lake_tests.config.test_cloud import CLOUD
+from s3lake_tests.config.connectors.test_confluent_cloud_sink import CLOUD
 
 NATIVE = """\
 kafka: {{bootstrap_servers: "{servers}"}}

@@ -14,7 +14,7 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.land import spark
 from s3lake.land.landing import land
 from s3lake.land.spark.launch import launch
-from s3lake.records.schema import protoc
+from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import inline, verified
@@ -67,13 +67,13 @@ def test_a_schema_that_no_disk_was_left_to_compile_is_not_called_wrong(full: Pat
     (full / "other").write_bytes(bytes(2**20 - 4096))
     long = f"{PROTO}\n" + "\n".join(f"message M{number} {{ int64 id = 1; }}" for number in range(1000))
     with pytest.raises(LocalDiskError, match=f"{full}.*TMPDIR"):
-        protoc.read_comments(long, {})
+        compiler.read_comments(long, {})
     assert [file.name for file in full.iterdir()] == ["other"]
 
 
 def test_a_directory_that_can_only_be_read_is_named_before_a_schema_is_judged(closed: Path) -> None:
     with pytest.raises(LocalDiskError, match=f"nothing can be written to {closed}"):
-        protoc.read_comments(PROTO, {})
+        compiler.read_comments(PROTO, {})
 
 
 def test_a_session_names_the_directory_that_it_cannot_put_its_settings_into(

@@ -22,8 +22,8 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import dead_letters_metadata, hour_metadata, offset_tables
 from s3lake.orchestration.landing_run import TopicReport
 from s3lake.orchestration.translator import dead_letters_key, sink_key
-from s3lake.records.schema.grammar import parse
-from s3lake.records.schema.types import Primitive, to_document
+from s3lake.records.schema.columns.grammar import parse
+from s3lake.records.schema.columns.types import Primitive, to_document
 from s3lake.source.offsets import Lag
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.lake.verify.world import HOUR, TOPIC

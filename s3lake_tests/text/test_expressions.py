@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from s3lake.config.model import Sink
-from s3lake.records.transform import java_regex
+from s3lake.records.transform.families import java_regex
 from s3lake.text import expressions
 
 CATASTROPHIC = "(a+)+$"

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from s3lake.config.connectors import credentials
+from s3lake.config.connector_keys import Key, Keys, same
+from s3lake.config.connectors import s3_credentials
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Key, Keys, same
 from s3lake.config.report import Setting, Value
 
 BUCKET = "S3LAKE_BUCKET"
@@ -121,7 +121,7 @@ def put_table(keys: Keys, sink: Draft, config: Any) -> None:
     keys.put(sink, _TABLE)
     if sink.get("s3.endpoint_url"):
         sink.put("s3.path_style", True)
-    credentials.put_pair(keys, sink, f"{_P}store_access_key_id", f"{_P}store_secret_access_key")
+    s3_credentials.put_pair(keys, sink, f"{_P}store_access_key_id", f"{_P}store_secret_access_key")
     keys.choice(f"{_P}store_class", same("s3"), "s3")
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from s3lake.config import source
+from s3lake.config import locations
+from s3lake.config.connector_keys import Key, Keys
 from s3lake.config.draft import Draft, value_at
-from s3lake.config.keys import Key, Keys
 from s3lake.config.overrides import Names, is_list, match, set_path, split_list, upper, variable_names
 from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax import toml
@@ -91,7 +91,7 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[tuple[str, str], File] = {}
-    for connector in map(toml.read, source.list_files(str(directory))):
+    for connector in map(toml.read, locations.list_files(str(directory))):
         name = (connector.role, connector.key)
         if _version(connector) >= _version(newest.setdefault(name, connector)):
             newest[name] = connector
@@ -117,11 +117,11 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
     if headers := runtime.table("connectors", "request_headers"):
         texts["headers"] = json.dumps(headers)
     try:
-        settings = source.read_options({f"{source.PREFIX}{name.upper()}": text for name, text in texts.items()})
+        settings = locations.read_options({f"{locations.PREFIX}{name.upper()}": text for name, text in texts.items()})
     except ConfigurationError as error:
-        report.error(runtime.place("connectors"), str(error).removeprefix(source.PREFIX).lower())
+        report.error(runtime.place("connectors"), str(error).removeprefix(locations.PREFIX).lower())
         return
-    answer = source.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
+    answer = locations.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
     try:
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]

@@ -7,7 +7,7 @@ from s3lake.config.model.base import ConfigModel, RuleError
 from s3lake.config.model.configuration import Config
 from s3lake.config.model.connections import Kafka, Spark
 from s3lake.config.model.converter import Converter, Registry
-from s3lake.config.model.errors import Errors
+from s3lake.config.model.error_handling import Errors
 from s3lake.config.model.format import Envelope, Format, Framing, Sidecars
 from s3lake.config.model.layout import Padding, Time
 from s3lake.config.model.s3 import S3, Credentials

@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least, one_of
 from s3lake.errors import ConfigurationError
-from s3lake.records.convert.converters import CONVERTERS, list_in_words
+from s3lake.records.convert.read.converters import CONVERTERS, list_in_words
 
 if TYPE_CHECKING:
     from s3lake.records.schema.registry import Connection

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
-from s3lake.records.convert import converters
-from s3lake.records.convert.converters import CONVERTERS
-from s3lake.records.layout import partitioners, template
+from s3lake.records.convert.read import converters
+from s3lake.records.convert.read.converters import CONVERTERS
+from s3lake.records.layout import partition_elements, template
 from s3lake.records.layout import pieces as key_pieces
 from s3lake.records.layout.pieces import Extension, Header, Number, Piece, Text, Topic
 from s3lake.text.dates import zones
@@ -90,7 +90,7 @@ class Time(ConfigModel):
     @classmethod
     def _check_field(cls, value: str) -> str:
         try:
-            partitioners.parse_field_path(value)
+            partition_elements.parse_field_path(value)
         except ValueError as error:
             raise ValueError(f"{value!r} is not a field: {error}") from None
         return value
@@ -98,7 +98,7 @@ class Time(ConfigModel):
     @property
     def piece(self) -> key_pieces.Time:
         """The piece of a key, without its pattern."""
-        path = partitioners.parse_field_path(self.field) if self.source == "field" else ()
+        path = partition_elements.parse_field_path(self.field) if self.source == "field" else ()
         bucket_ms = round(self.duration * 1000) if self.duration is not None else None
         toward_zero = self.before_1970 == "toward_zero"
         return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
@@ -122,7 +122,7 @@ class Layout(ConfigModel):
         extension: if it is not the format's own, for example `.snappy.parquet`; may be empty.
     """
 
-    partition_by: tuple[Annotated[str, accepted_by(partitioners.parse_element)], ...] = ()
+    partition_by: tuple[Annotated[str, accepted_by(partition_elements.parse_element)], ...] = ()
     include_keys: bool | None = None
     padding: Padding = Field(default_factory=Padding)
     suffix: str = ""
@@ -184,7 +184,7 @@ class Layout(ConfigModel):
         if self.template is not None:
             return self._parse(self.template)
         partition, offset = self.padding.numbers
-        return partitioners.build_lenses_pieces(
+        return partition_elements.build_lenses_pieces(
             self.partition_by,
             partition,
             replace(offset, name="last_offset") if self.connector_names else offset,

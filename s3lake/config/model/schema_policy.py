@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from s3lake.config.model.base import ConfigModel, RuleError, at_least, matches
-from s3lake.records.convert import converters
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read import converters
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
 from s3lake.text.quantities import parse_share
 
@@ -61,7 +61,7 @@ class SchemaPolicy(ConfigModel):
     @classmethod
     def _check_rules(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None:
-            from s3lake.records.convert import contract
+            from s3lake.records.convert.fit import contract
 
             contract.make_validator(value)
         return value

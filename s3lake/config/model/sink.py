@@ -23,7 +23,7 @@ from s3lake.config.model.base import (
     matches,
 )
 from s3lake.config.model.converter import Converter
-from s3lake.config.model.errors import Errors
+from s3lake.config.model.error_handling import Errors
 from s3lake.config.model.format import Envelope, Flush, Format, Sidecars
 from s3lake.config.model.forwards import Forward
 from s3lake.config.model.layout import Layout, check_layout
@@ -32,17 +32,17 @@ from s3lake.config.model.s3 import S3
 from s3lake.config.model.schema_policy import SchemaPolicy
 from s3lake.config.model.table import Table
 from s3lake.config.model.transforms import Sql, Transform
-from s3lake.records.convert import converters
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read import converters
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.schema import grammar
-from s3lake.records.schema.types import Decimal, Primitive
-from s3lake.records.schema.unite import LEGAL_NAME
+from s3lake.records.schema.columns import grammar
+from s3lake.records.schema.columns.types import Decimal, Primitive
+from s3lake.records.schema.columns.union import LEGAL_NAME
 from s3lake.text import expressions
 from s3lake.text.quantities import format_size
 
 if TYPE_CHECKING:
-    from s3lake.records.transform.chain import Chain
+    from s3lake.records.transform.chain.chain import Chain
 
 SHORTEST_RETENTION_S = 3600
 """An hour: what is landed is at least kept so long."""
@@ -303,7 +303,7 @@ class Sink(ConfigModel):
 
     @property
     def _chain(self) -> "Chain":
-        from s3lake.records.transform.chain import Chain
+        from s3lake.records.transform.chain.chain import Chain
 
         converter, keeps_schemas = self.converter, self.sql is None  # SQL takes JSON
         return Chain(self.transforms_as_data, converter.key, converter.value, keeps_schemas=keeps_schemas)

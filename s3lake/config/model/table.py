@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator
 
 from s3lake.config.model.base import ConfigModel, Properties, RuleError, matches
-from s3lake.records.layout import partitioners
+from s3lake.records.layout import partition_elements
 from s3lake.records.layout.pieces import Field as ValueField
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Table(ConfigModel):
             raise RuleError(
                 f"{self.name!r} would hold several topics: give each a table of its own with {{topic}}", "table", "name"
             )
-        pieces = [partitioners.parse_element(text)[1] for text in sink.layout.partition_by]
+        pieces = [partition_elements.parse_element(text)[1] for text in sink.layout.partition_by]
         fields = [".".join(piece.path) for piece in pieces if isinstance(piece, ValueField)]
         if HOUR not in self.partition:
             raise RuleError(

@@ -20,7 +20,7 @@ class Predicate(ConfigModel):
 
     @model_validator(mode="after")
     def _check_type(self) -> "Predicate":
-        from s3lake.records.transform.registry import PREDICATES
+        from s3lake.records.transform.families.class_names import PREDICATES
 
         _check_options(self.type, self.options, PREDICATES)
         return self
@@ -45,7 +45,7 @@ class Transform(ConfigModel):
 
     @model_validator(mode="after")
     def _check_type(self) -> "Transform":
-        from s3lake.records.transform.registry import TRANSFORMS, shorten
+        from s3lake.records.transform.families.class_names import TRANSFORMS, shorten
 
         _check_options(self.type, self.options, TRANSFORMS)
         if self.predicate is None and shorten(self.type) == "Filter":
@@ -56,8 +56,8 @@ class Transform(ConfigModel):
 
 
 def _check_options(type_name: str, options: dict[str, Any], factories: Any) -> None:
-    from s3lake.records.transform.options import OptionError
-    from s3lake.records.transform.registry import UnknownTypeError, build_step
+    from s3lake.records.transform.families.class_names import UnknownTypeError, build_step
+    from s3lake.records.transform.step.options import OptionError
 
     try:
         build_step(type_name, options, factories)
@@ -84,11 +84,11 @@ class Sql(ConfigModel):
 
     @model_validator(mode="after")
     def _check_syntax(self) -> "Sql":
-        from s3lake.records.transform import sql
+        from s3lake.records.transform.sql import parser
 
         for name, select, where in (("select", self.select, None), ("where", "*", self.where)):
             try:
-                sql.parse(select, where)
+                parser.parse(select, where)
             except ValueError as error:
                 raise RuleError(str(error), name) from None
         return self
@@ -96,13 +96,13 @@ class Sql(ConfigModel):
     @property
     def fields(self) -> set[str]:
         """The fields of the value that it reads."""
-        from s3lake.records.transform import sql
+        from s3lake.records.transform.sql import parser
 
-        return set(sql.parse(self.select, self.where).fields)
+        return set(parser.parse(self.select, self.where).fields)
 
     @property
     def keeps_values(self) -> bool:
         """True if values are landed as they are: there is only a filter."""
-        from s3lake.records.transform import sql
+        from s3lake.records.transform.sql import parser
 
-        return sql.parse(self.select, self.where).keeps_values
+        return parser.parse(self.select, self.where).keeps_values

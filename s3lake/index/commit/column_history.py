@@ -11,8 +11,8 @@ from s3lake.errors import MissingDocumentError
 from s3lake.index.commit.documents import Changed
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
-from s3lake.records.schema.changes import Change, find_type
-from s3lake.records.schema.types import Columns, from_document
+from s3lake.records.schema.columns.changes import Change, find_type
+from s3lake.records.schema.columns.types import Columns, from_document
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from s3lake.index.plan.tile import Tile, Wait
-from s3lake.records.schema.changes import Change
+from s3lake.records.schema.columns.changes import Change
 
 VERSION = 1
 TABLE = "table"

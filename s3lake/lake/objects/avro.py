@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from s3lake.errors import UnreadableError
 from s3lake.lake.objects.content import Body, batch_rows
-from s3lake.records.schema.types import MOST_DIGITS
+from s3lake.records.schema.columns.types import MOST_DIGITS
 
 _ARROW = {
     "null": pa.null(),

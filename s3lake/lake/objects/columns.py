@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from s3lake.errors import ConfigurationError
 from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
-from s3lake.records.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
+from s3lake.records.schema.columns.types import Columns, Decimal, Primitive, Type, Unknown, fold
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import asdict, replace
 
 from s3lake.index.commit.documents import Envelope, File, FileForm, Manifest
-from s3lake.records.schema.types import UNKNOWN, Struct, fields_of, from_document
+from s3lake.records.schema.columns.types import UNKNOWN, Struct, fields_of, from_document
 
 STRING, BYTES = "string", "bytes"
 """Converters of keys and values that are not JSON."""

@@ -14,7 +14,7 @@ from s3lake.index.store import Stores
 from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.committed import open_input, read_object
 from s3lake.plugins import require_extra
-from s3lake.records.schema.types import List, Map, Primitive, Struct, Type
+from s3lake.records.schema.columns.types import List, Map, Primitive, Struct, Type
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset

@@ -17,7 +17,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.form import shape_of
 from s3lake.lake.objects import ObjectShape, columns, read_batches
-from s3lake.records.schema.types import Columns, from_document
+from s3lake.records.schema.columns.types import Columns, from_document
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config, Sink

@@ -11,8 +11,8 @@ from typing import Any
 from s3lake.lake.objects.instants import parse_date, parse_time, parse_timestamp
 from s3lake.lake.verify.connect import to_bytes, to_decimal, to_double, to_float
 from s3lake.lake.verify.values import Mismatch, Uuid, compact_json, keep, parse_json, to_column_form, to_float_form
-from s3lake.records.schema import types
-from s3lake.records.schema.types import TICKS, Primitive, Type, fold
+from s3lake.records.schema.columns import types
+from s3lake.records.schema.columns.types import TICKS, Primitive, Type, fold
 
 Cast = Callable[[Any], Any]
 

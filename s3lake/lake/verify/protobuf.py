@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2
 
 from s3lake.lake.verify import protobuf_wire as wire
 from s3lake.lake.verify.values import EXACT, Decode, MapValue, Mismatch, SinglePrecision
-from s3lake.records.schema import protoc
+from s3lake.records.schema.protobuf import compiler
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -46,7 +46,7 @@ def build_reader(
 
     @lru_cache(64)
     def find_descriptor(path: tuple[int, ...]) -> Descriptor:
-        return protoc.compile_message(text, dict(references), path)
+        return compiler.compile_message(text, dict(references), path)
 
     def read(data: bytes) -> Any:
         path, begin = _parse_path(data)
@@ -58,7 +58,7 @@ def build_reader(
 @lru_cache(64)
 def build_set_reader(descriptors: bytes, name: str, counted: Collection[str], exact: bool = False) -> Decode:
     """Return what decodes messages of a descriptor set."""
-    descriptor = protoc.read_message_of_set(descriptors, name)
+    descriptor = compiler.read_message_of_set(descriptors, name)
     return lambda data: _decode(descriptor, data, counted, exact)
 
 

@@ -36,8 +36,8 @@ from s3lake.lake.verify.values import (
     to_float_form,
     to_json_form,
 )
+from s3lake.records.schema.columns.types import UNKNOWN, Primitive, Type, fields_of
 from s3lake.records.schema.registry import Connection
-from s3lake.records.schema.types import UNKNOWN, Primitive, Type, fields_of
 
 _METADATA = ("topic", "partition", "offset", "timestamp")
 _IGGY_METADATA = ("topic", "partition_id", "offset", "timestamp", "stream")

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from s3lake.lake.verify.log import Records, to_records
 from s3lake.lake.verify.values import Decoded, MapValue, Pairs, PlainJson, SinglePrecision, Uuid
-from s3lake.records.transform.batch import apply_chain
-from s3lake.records.transform.chain import Chain
+from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.chain import Chain
 from s3lake.source.records import SCHEMA
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.records.convert.column import Column
-    from s3lake.records.schema.details import Detail
+    from s3lake.records.convert.read.keys_and_values import Column
+    from s3lake.records.schema.columns.details import Detail
 
 _MAP_ENTRY = "io.confluent.connect.avro.MapEntry"
 

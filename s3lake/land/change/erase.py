@@ -46,7 +46,7 @@ from s3lake.land.change.replace import (
 )
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import merge_reads
-from s3lake.records.schema.types import Columns, from_document
+from s3lake.records.schema.columns.types import Columns, from_document
 
 REASON = "erase"
 _DEAD_LETTER_COLUMNS = pa.schema(

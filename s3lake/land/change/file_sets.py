@@ -23,10 +23,10 @@ from s3lake.lake.objects import avro, content, csv
 from s3lake.lake.objects.shape import LINE_FRAMING, ObjectShape
 from s3lake.land import binding
 from s3lake.records.encode import Disk, FileFormat, Out
-from s3lake.records.encode.avro import AvroEncoder
-from s3lake.records.encode.buffers import wrap_encoded
+from s3lake.records.encode.avro_file import AvroEncoder
+from s3lake.records.encode.column_bytes import wrap_encoded
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.encode.text import TextEncoder
+from s3lake.records.encode.text_file import TextEncoder
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -215,7 +215,7 @@ def _write_avro(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, di
 def _write_parquet(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, disk: Disk) -> None:
     import pyarrow.parquet as pq
 
-    from s3lake.records.encode.parquet import ParquetEncoder
+    from s3lake.records.encode.parquet_file import ParquetEncoder
 
     file = pq.ParquetFile(body)
     encoder = ParquetEncoder(FileFormat("parquet", shape.codec), out, disk, sys.maxsize)

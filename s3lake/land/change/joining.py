@@ -22,8 +22,8 @@ from s3lake.land.change.replace import CannotChange
 from s3lake.land.change.staged_copies import StagedCopies, copy_object
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.records.encode import FileFormat
-from s3lake.records.encode.joined import Behind, Joiner, JoinKey, open_joiner, read_join_key
-from s3lake.records.layout.key import KeyLayout, Span
+from s3lake.records.encode.joined_files import Behind, Joiner, JoinKey, open_joiner, read_join_key
+from s3lake.records.layout.object_keys import KeyLayout, Span
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Form = tuple[tuple[str, JoinKey], ...]

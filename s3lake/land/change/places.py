@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 from s3lake.lake.objects import ObjectShape
 from s3lake.land.task.rows import encode_rows, group_rows
-from s3lake.records.convert.json_text import make_encoder
+from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.layout.elements import RecordColumns
-from s3lake.records.layout.key import KeyLayout
-from s3lake.records.schema.arrow import type_of
-from s3lake.records.schema.times import find_time
-from s3lake.records.schema.types import Primitive, Struct, Type, fields_of
+from s3lake.records.layout.object_keys import KeyLayout
+from s3lake.records.schema.columns.arrow import type_of
+from s3lake.records.schema.columns.time_units import find_time
+from s3lake.records.schema.columns.types import Primitive, Struct, Type, fields_of
 
 _SCHEMAS_WITH_UNITS = ("avro", "connect_json", "json_schema")
 """Converters whose schemas say of a number that it is a time, and in which unit. Its column does not."""

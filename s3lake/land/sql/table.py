@@ -17,14 +17,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert import gate
-from s3lake.records.convert.gate import Refusals
-from s3lake.records.transform.batch import apply_chain
-from s3lake.records.transform.projection import Path, Query, find, read_fields
+from s3lake.records.convert.read import checks
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.sql.query import Path, Query, find, read_fields
 from s3lake.source.records import HEADERS
 
 if TYPE_CHECKING:
-    from s3lake.records.transform.chain import Chain
+    from s3lake.records.transform.chain.chain import Chain
 
 CELLS: dict[str, Any] = {"b": pa.bool_(), "i": pa.int64(), "d": pa.float64(), "s": pa.string(), "j": pa.string()}
 """A field's columns, by suffix: for truth values, integers, other numbers, texts, and JSON of lists and objects."""
@@ -124,8 +124,8 @@ class Tabulate:
             rows = {row: self.excluded[place] for row, place in enumerate(places) if place in self.excluded}
             refused = rows | refused
         for column, converter in ((values, self.value), (key, self.key)):
-            if converter in gate.CHECKS:
-                refused = gate.CHECKS[converter](column) | refused
+            if converter in checks.CHECKS:
+                refused = checks.CHECKS[converter](column) | refused
         leaves, shapes = self._read_leaves(values, key, refused)
         schema = self.schema
         columns = {

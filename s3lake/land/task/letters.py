@@ -12,12 +12,12 @@ from s3lake.errors import printable
 from s3lake.index.commit.dead_letter_reasons import Tally
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
-from s3lake.records.convert.gate import Refusals
-from s3lake.records.encode.dead_letters import DeadLetter
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget
 
 if TYPE_CHECKING:
-    from s3lake.records.layout.key import KeyLayout
+    from s3lake.records.layout.object_keys import KeyLayout
 
 _logger = logging.getLogger(__name__)
 Witness = Callable[[int, int, str, str], None]

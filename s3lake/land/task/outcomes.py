@@ -14,9 +14,9 @@ from s3lake import errors
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Changed, File, Read, Reason, Recorded
 from s3lake.index.commit.index import TopicIndex
-from s3lake.records.schema.changes import Change, find_type, list_changes, list_conflicts
-from s3lake.records.schema.types import FLOATING, Columns, from_document, to_document
-from s3lake.records.schema.unite import count_leaf_columns, keep_integers, merge_columns
+from s3lake.records.schema.columns.changes import Change, find_type, list_changes, list_conflicts
+from s3lake.records.schema.columns.types import FLOATING, Columns, from_document, to_document
+from s3lake.records.schema.columns.union import count_leaf_columns, keep_integers, merge_columns
 
 _MOST_SHAPES = 400
 OUTCOME = "outcome binary"

@@ -22,21 +22,21 @@ from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Staging, StagingRows, Streams, StreamSchemas
-from s3lake.records.convert.gate import Refusals
-from s3lake.records.convert.limits import HAS_LARGE, IN_TABLE
-from s3lake.records.convert.parts import Part
-from s3lake.records.convert.values import Conversion
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.rows.parts_by_schema import Part
 from s3lake.records.layout.elements import RecordColumns
-from s3lake.records.layout.key import KeyLayout
+from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.layout.pieces import NoObjectKeyError
-from s3lake.records.schema.types import Columns, Primitive, leaf_paths, to_document
-from s3lake.records.schema.unite import merge_columns
-from s3lake.records.transform.batch import apply_chain
+from s3lake.records.schema.columns.limits import HAS_LARGE, IN_TABLE
+from s3lake.records.schema.columns.types import Columns, Primitive, leaf_paths, to_document
+from s3lake.records.schema.columns.union import merge_columns
+from s3lake.records.transform.chain.batch import apply_chain
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 if TYPE_CHECKING:
-    from s3lake.records.transform.chain import Chain
-    from s3lake.records.transform.projection import Projection
+    from s3lake.records.transform.chain.chain import Chain
+    from s3lake.records.transform.sql.query import Projection
 
 _INTEGERS = (Primitive.INT32, Primitive.INT64)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert import gate
-from s3lake.records.convert.column import Column
-from s3lake.records.convert.gate import Refusals
-from s3lake.records.transform.projection import Projection, project
+from s3lake.records.convert.read import checks
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.keys_and_values import Column
+from s3lake.records.transform.sql.query import Projection, project
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Prepared:
 def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     """Apply SQL that only names fields to a batch."""
     batch, values = ready.batch, ready.batch.column("value")
-    check = gate.CHECKS.get(projection.converter)
+    check = checks.CHECKS.get(projection.converter)
     refused: Refusals = check(values) if check else {}
     projected: list[Any] = []
     for row, value in enumerate(values.to_pylist()):
@@ -50,7 +50,7 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
                 projected.append(project(projection.query, value, projection.converter, ()))
             except ValueError as error:
                 refused[row] = str(error)
-    left = gate.list_others(batch.num_rows, refused)
+    left = checks.list_others(batch.num_rows, refused)
     rows = ready.rows
     if left is not None:
         batch, rows = batch.take(left), left if rows is None else rows.take(left)

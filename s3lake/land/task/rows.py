@@ -18,7 +18,7 @@ from s3lake.lake.objects.columns import cast_batch
 from s3lake.land.task.outcomes import Done, Failed
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.elements import RecordColumns
-from s3lake.records.layout.key import KeyLayout
+from s3lake.records.layout.object_keys import KeyLayout
 
 TASK_ROWS = 2**32
 """Numbers of rows that each task of Spark has for itself, so that no two files have one key."""

@@ -18,9 +18,9 @@ from s3lake.index.commit.documents import MOST_FILES, File
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.upload import Spill, Upload
 from s3lake.records.encode import FileFormat, open_encoder, prepare
-from s3lake.records.encode.csv import list_headerless_columns
+from s3lake.records.encode.csv_rows import list_headerless_columns
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.layout.key import KeyLayout, Span
+from s3lake.records.layout.object_keys import KeyLayout, Span
 
 Streams = dict[str, Any]
 """Payloads of the same rows: `data`, and sidecars by name. Texts (`pa.BinaryArray`) or columns (`pa.RecordBatch`)."""

@@ -6,10 +6,8 @@ This module is imported with every configuration, so it names what writes a file
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-Rule = Literal["", "flat", "avro", "iceberg"]
-"""What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
+from s3lake.records.schema.columns.limits import Rule
 
 _NO_FRAMING = ("", "", "")
 _TEXT_CODECS = ("none", "gzip", "zstd", "snappy_framed")
@@ -96,7 +94,7 @@ class Format:
     framing: tuple[str, str, str] | None = _LINES
     packed: bool = False
     styles: tuple[str, ...] = ()
-    encoder: str = "text.TextEncoder"
+    encoder: str = "text_file.TextEncoder"
     prepare: str | None = None
 
     def extension(self, codec: str) -> str:
@@ -108,7 +106,7 @@ FORMATS = {
     for format in (
         Format("json", styles=("record", "flat", "iggy")),
         Format("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
-        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv.prepare"),
+        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv_rows.prepare"),
         Format("text"),
         Format("bytes", framing=None),
         Format(
@@ -119,8 +117,8 @@ FORMATS = {
             framing=None,
             packed=True,
             styles=("record", "flat"),
-            encoder="avro.AvroEncoder",
-            prepare="avro.prepare",
+            encoder="avro_file.AvroEncoder",
+            prepare="avro_file.prepare",
         ),
         Format(
             "parquet",
@@ -129,7 +127,7 @@ FORMATS = {
             framing=None,
             packed=True,
             styles=("record", "flat"),
-            encoder="parquet.ParquetEncoder",
+            encoder="parquet_file.ParquetEncoder",
         ),
     )
 }

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.records.convert.converters import CONVERTERS
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.layout.pieces import Date, Element, Field, Header, Key, NoObjectKeyError, Routed, Schema, Time
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date

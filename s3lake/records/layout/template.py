@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from s3lake import hours
-from s3lake.records.layout import partitioners
+from s3lake.records.layout import partition_elements
 from s3lake.records.layout.pieces import (
     NUMBERS,
     RESERVED_STEPS,
@@ -103,9 +103,9 @@ def _parse_piece(name: str, argument: str | None, time: Time, padding: Number) -
         case "extension":
             return Extension()
         case "field":
-            return Field(partitioners.parse_field_path(argument or ""))
+            return Field(partition_elements.parse_field_path(argument or ""))
         case "key":
-            return Key(partitioners.parse_field_path(argument) if argument else ())
+            return Key(partition_elements.parse_field_path(argument) if argument else ())
         case "header":
             return Header(argument or "")
         case "hour":

@@ -18,16 +18,16 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
 
-from s3lake.records.schema import times
-from s3lake.records.schema.connect import SchemaError
-from s3lake.records.schema.types import MOST_LEVELS
-from s3lake.records.schema.unite import join_path
+from s3lake.records.schema.columns import time_units
+from s3lake.records.schema.columns.types import MOST_LEVELS
+from s3lake.records.schema.columns.union import join_path
+from s3lake.records.schema.connect_schema import SchemaError
 
 Document = dict[str, Any]
 """A schema of Connect: `anything` marks a text of JSON, and `closed` is whether other properties are errors."""
 
 _ANYTHING: Document = {"type": "string", "anything": True}
-_TIMES = times.CONNECT | times.DEBEZIUM
+_TIMES = time_units.CONNECT | time_units.DEBEZIUM
 _LOGICAL = "org.apache.kafka.connect.data."
 _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}

@@ -1,1 +1,0 @@
-"""Transforms: what a connector's chain of single message transforms does to records before they are converted."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.records.encode.dead_letters import ERROR, DeadLetter
+from s3lake.records.encode.dead_letter_lines import ERROR, DeadLetter
 from s3lake.source.kafka.properties import ErrorLog, hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from s3lake.config.model import S3, Config, Format, Kafka, Sink
-from s3lake.config.model.errors import Threshold
+from s3lake.config.model.error_handling import Threshold
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.kit.tables import read_each, read_settings, rows
 

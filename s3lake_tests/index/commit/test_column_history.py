@@ -8,8 +8,8 @@ from s3lake.index.commit.column_history import Step, present, steps
 from s3lake.index.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Span, Tile
-from s3lake.records.schema.changes import Change
-from s3lake.records.schema.types import from_document
+from s3lake.records.schema.columns.changes import Change
+from s3lake.records.schema.columns.types import from_document
 
 FIVE, SIX = "2026-11-20T05", "2026-11-20T06"
 ID, NOTE = Change("id", None, "int64"), Change("note", None, "string")

@@ -13,7 +13,7 @@ import pytest
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.index.commit.documents import Envelope, FileForm, Manifest
 from s3lake.lake.objects import ObjectShape, columns, read_batches
-from s3lake.records.schema.types import from_document
+from s3lake.records.schema.columns.types import from_document
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
 from s3lake_tests.lake.verify.world import avro, optional
 

@@ -16,7 +16,7 @@ from s3lake.lake.readback.arrow import open_dataset
 from s3lake.lake.readback.committed import list_committed_files
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase
-from s3lake.records.schema.types import to_document
+from s3lake.records.schema.columns.types import to_document
 from s3lake_tests.lake.verify.test_writer_agrees import connect_value
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts, holding

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.records.convert import column, protobuf_columns
-from s3lake.records.convert.converters import CONVERTERS, ReadRequest
-from s3lake.records.convert.gate import Refusals
+from s3lake.records.convert.read import keys_and_values
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.protobuf import to_columns
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import connect_value, staged
 from s3lake_tests.lake.verify.world import World
@@ -65,7 +66,7 @@ def test_a_converter_that_loses_or_alters_a_field_is_found(
     assert landed(registry, format, converter, known["right"]).verify().clean
     right = CONVERTERS[converter].read
 
-    def read(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[column.Column, Refusals]:
+    def read(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
         # Avro in Avro is copied, whatever was read of it: this one reads it.
         return right(pa.array([known[mistake]] * len(raw), pa.binary()), dataclasses.replace(wanted, spliced=False))
 
@@ -79,13 +80,13 @@ def test_a_field_that_the_writer_does_not_see_in_a_protobuf_schema_is_found(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     number = registry.add(PROTO.replace("Row", f"Lost{format}"), "PROTOBUF")  # compiled schemas are remembered
-    list_fields = protobuf_columns.list_fields
+    list_fields = to_columns.list_fields
 
     def without_last(descriptor: Any) -> Any:
         oneofs, fields = list_fields(descriptor)
         return oneofs, fields[:-1]
 
-    monkeypatch.setattr(protobuf_columns, "list_fields", without_last)
+    monkeypatch.setattr(to_columns, "list_fields", without_last)
     report = landed(registry, format, "protobuf", framed(number, MESSAGES["right"])).verify()
     assert (report.missing, report.duplicated) == (1, 1)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.records.convert import column
-from s3lake.records.convert.converters import CONVERTERS, ReadRequest
-from s3lake.records.convert.gate import Refusals
+from s3lake.records.convert.read import keys_and_values
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import agree, staged
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -83,7 +83,7 @@ def test_a_default_where_a_null_is_right_and_the_reverse_are_found(
 ) -> None:
     read = CONVERTERS[converter].read
 
-    def read_otherwise(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[column.Column, Refusals]:
+    def read_otherwise(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
         return read(raw, dataclasses.replace(wanted, null_to_default=not wanted.null_to_default))
 
     monkeypatch.setitem(CONVERTERS, converter, dataclasses.replace(CONVERTERS[converter], read=read_otherwise))

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.index.commit.documents import Read
-from s3lake.records.schema.arrow import from_arrow
-from s3lake.records.schema.types import to_document
+from s3lake.records.schema.columns.arrow import from_arrow
+from s3lake.records.schema.columns.types import to_document
 from s3lake_tests.lake.verify.world import World, difference_types, parquet, texts
 
 SCHEMA = pa.schema(

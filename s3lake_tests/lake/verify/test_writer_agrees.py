@@ -18,7 +18,7 @@ from s3lake.index.store import Store
 from s3lake.lake.form import form_of
 from s3lake.land import binding
 from s3lake.land.task.outcomes import with_seen
-from s3lake.records.schema.types import Columns, to_document
+from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.kit.oracles import DECIMAL, LEAVES
 from s3lake_tests.lake.verify.sinks import sinks

@@ -15,7 +15,7 @@ from s3lake.land.change import compact, reformat, retention
 from s3lake.land.change.replace import HourChange, change_hour, change_hours
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
-from s3lake.records.schema.types import Columns, to_document
+from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, World
 from s3lake_tests.land.task.settled import settled

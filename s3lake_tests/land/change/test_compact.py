@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.index.store import Document, reading
 from s3lake.land.change.compact import compact_hours
-from s3lake.records.encode.text import TextJoiner
+from s3lake.records.encode.text_file import TextJoiner
 from s3lake_tests.lake.verify.world import HOUR, texts
 from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
 from s3lake_tests.land.change.test_merge import values

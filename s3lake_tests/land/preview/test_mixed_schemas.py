@@ -11,7 +11,7 @@ import pytest
 
 from s3lake.land.given import Record
 from s3lake.land.preview import Preview, preview
-from s3lake.records.convert.values import Conversion
+from s3lake.records.convert.conversion import Conversion
 from s3lake_tests.land.preview.test_snapshots import sink
 
 NOW_MS, HOUR_MS = 1_795_000_000_000, 3_600_000

@@ -9,7 +9,7 @@ from google.protobuf import message_factory
 from s3lake.config.model import Sink
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.records.schema import protoc
+from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 PLANT = "hunter2plant"
@@ -68,7 +68,7 @@ def test_of_schemas_in_the_record() -> None:
 def test_of_schemas_of_a_registry(registry: SchemaRegistry) -> None:
     proto = 'syntax = "proto3"; message A { uint64 secret_pin = 1; }'
     number = registry.add(proto, "PROTOBUF")
-    message = message_factory.GetMessageClass(protoc.compile_message(proto, {}, (0,)))(secret_pin=NUMBER)
+    message = message_factory.GetMessageClass(compiler.compile_message(proto, {}, (0,)))(secret_pin=NUMBER)
     value = framed(number, b"\0" + message.SerializeToString())
     there = {"converter": {"value": "protobuf", "registry": {"url": registry.url}}, "format": {"type": "parquet"}}
     assert str(NUMBER) not in refusals(value, **there)

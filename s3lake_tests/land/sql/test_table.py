@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.land import engine
 from s3lake.land.sql.table import Tabulate
-from s3lake.records.transform import sql
+from s3lake.records.transform.sql import parser
 from s3lake.source.records import SCHEMA
 
 
@@ -20,7 +20,7 @@ def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:
 
 
 def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
-    tabulate = Tabulate("t", "bytes", "json", sql.parse("id + 1 AS n, size(o.xs)", None))
+    tabulate = Tabulate("t", "bytes", "json", parser.parse("id + 1 AS n, size(o.xs)", None))
     values = [b'{"id":1,"o":{"xs":[1,2.5,null]}}', b'{"id":"x"}', b'{"id":1e3,"o":{"xs":{"a b":[]}}}', b"true"]
     built = table(tabulate, *({"value": value} for value in values))
     assert list(map(msgspec.json.decode, built.column("__shape").to_pylist())) == [
@@ -49,7 +49,7 @@ def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
     ],
 )
 def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> None:
-    built = table(Tabulate("t", "bytes", "json", sql.parse("id + 1", None)), {"value": value})
+    built = table(Tabulate("t", "bytes", "json", parser.parse("id + 1", None)), {"value": value})
     assert built.column("__refused").to_pylist() == [reason]
 
 
@@ -62,7 +62,7 @@ def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
 
     monkeypatch.setattr(engine, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
     monkeypatch.setattr(engine.SqlJob, "_open_projection", projected)
-    tabulate = Tabulate("t", "bytes", "json", sql.parse(f"cast({field} AS BIGINT) AS n", None))
+    tabulate = Tabulate("t", "bytes", "json", parser.parse(f"cast({field} AS BIGINT) AS n", None))
     request: Any = None
     session: Any = SimpleNamespace(session=lambda: None)
     assert engine.SqlJob(request, session)._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"

@@ -8,7 +8,7 @@ from s3lake.index.commit.documents import Recorded
 from s3lake.index.commit.recovery import abort_uploads
 from s3lake.land.task.outcomes import Done, unite_recorded
 from s3lake.land.task.pipeline import Work, run
-from s3lake.records.schema.types import from_document, to_document
+from s3lake.records.schema.columns.types import from_document, to_document
 
 
 def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:

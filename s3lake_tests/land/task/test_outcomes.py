@@ -8,7 +8,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded
 from s3lake.land.task.pipeline import _find_time_range
-from s3lake.records.schema.changes import Change
+from s3lake.records.schema.columns.changes import Change
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"

@@ -26,7 +26,7 @@ from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.task.letters import Letters
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
-from s3lake.records.layout.key import RecordColumns
+from s3lake.records.layout.object_keys import RecordColumns
 
 MB = 10**6
 

@@ -7,10 +7,10 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.land import binding
-from s3lake.records.convert.values import Converted
-from s3lake.records.schema.types import from_document, to_document
-from s3lake_tests.records.convert.records import batch
-from s3lake_tests.records.convert.test_connect import field, message, struct
+from s3lake.records.convert.conversion import Converted
+from s3lake.records.schema.columns.types import from_document, to_document
+from s3lake_tests.records.convert.batches import batch
+from s3lake_tests.records.convert.read.json.test_connect_json import field, message, struct
 
 TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": "sqlite://"}}
 

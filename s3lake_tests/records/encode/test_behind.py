@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from s3lake.records.encode.joined import Behind
+from s3lake.records.encode.joined_files import Behind
 
 
 def test_who_gives_more_than_may_wait_waits() -> None:

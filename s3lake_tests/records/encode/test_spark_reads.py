@@ -10,7 +10,7 @@ import pytest
 
 from s3lake.records.encode import FileFormat
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.records.encode.written import written
+from s3lake_tests.records.encode.written_files import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from typing import Any
 from s3lake.config.model import Sink
 from s3lake.land import binding
 from s3lake.records.layout.elements import RecordColumns
-from s3lake.records.layout.key import KeyLayout, Span
+from s3lake.records.layout.object_keys import KeyLayout, Span
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake_tests.kit.tables import read_yaml
 

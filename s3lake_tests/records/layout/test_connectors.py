@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.layout.key import RecordColumns
+from s3lake.records.layout.object_keys import RecordColumns
 from s3lake_tests.kit.tables import read_settings, rows
 from s3lake_tests.records.layout.files import Record, files, read_records, rule
 

@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.config.model import Padding
 from s3lake.config.model import Time as Clock
 from s3lake.land import binding
-from s3lake.records.layout.key import RecordColumns, Span
+from s3lake.records.layout.object_keys import RecordColumns, Span
 from s3lake.records.layout.pieces import (
     Extension,
     Field,

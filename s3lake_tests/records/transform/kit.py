@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.config.model.transforms import Predicate, Transform
-from s3lake.records.schema.types import Struct
-from s3lake.records.transform.batch import Transformed, apply_chain
-from s3lake.records.transform.chain import Chain
-from s3lake_tests.records.convert.records import batch
+from s3lake.records.schema.columns.types import Struct
+from s3lake.records.transform.chain.batch import Transformed, apply_chain
+from s3lake.records.transform.chain.chain import Chain
+from s3lake_tests.records.convert.batches import batch
 
 CLOCK = 1_578_223_264_123  # 2020-01-05T11:21:04.123Z
 TOPIC = "orders"

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from msgspec import structs
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.records.encode.dead_letters import DeadLetter
+from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from s3lake.errors import ConfigurationError
-from s3lake.records.schema.types import Primitive, Type
+from s3lake.records.schema.columns.types import Primitive, Type
 
 _DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
 _ENDING = re.compile(r"\.[a-z]\w*")

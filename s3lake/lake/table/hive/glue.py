@@ -10,7 +10,7 @@ from typing import Any
 from s3lake.errors import StoreDeniedError, TableConflictError
 from s3lake.lake.table.hive.directories import HiveTable
 from s3lake.lake.table.hive.spelling import GLUE
-from s3lake.records.schema.types import Primitive
+from s3lake.records.schema.columns.types import Primitive
 
 _OWNER = {"managed_by": "s3lake"}
 """Parameter of the tables that `apply` may change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from s3lake.records.schema.types import Decimal, Primitive, Type, Unknown, fold
+from s3lake.records.schema.columns.types import Decimal, Primitive, Type, Unknown, fold
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.lake.table.hive import glue
 from s3lake.lake.table.hive.directories import HiveTable
 from s3lake.lake.table.hive.spelling import HIVE, ROWS
-from s3lake.records.schema.types import Primitive
+from s3lake.records.schema.columns.types import Primitive
 
 _STORED = {
     "parquet": "STORED AS PARQUET",

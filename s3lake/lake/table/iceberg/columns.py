@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import TableConflictError
-from s3lake.records.convert.limits import LANDED_HOUR
+from s3lake.records.schema.columns.limits import LANDED_HOUR
 
 if TYPE_CHECKING:
     from pyiceberg.table import Transaction

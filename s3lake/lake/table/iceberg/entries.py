@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake import hours
 from s3lake.errors import DataLossError, TableConflictError
 from s3lake.index.commit.documents import File
-from s3lake.records.convert.limits import LANDED_HOUR
+from s3lake.records.schema.columns.limits import LANDED_HOUR
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

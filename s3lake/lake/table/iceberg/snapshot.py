@@ -17,7 +17,7 @@ from s3lake.lake.table.iceberg import ledger
 from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
 from s3lake.lake.table.iceberg.ledger import TableDifference
-from s3lake.records.convert.limits import LANDED_HOUR
+from s3lake.records.schema.columns.limits import LANDED_HOUR
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

@@ -20,8 +20,8 @@ from s3lake.lake.table.iceberg.columns import add_hour_column, list_schemas, wid
 from s3lake.lake.table.iceberg.entries import Footers, find_hour
 from s3lake.lake.table.iceberg.ledger import TableDifference, find_differences
 from s3lake.lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_files, name_files
-from s3lake.records.convert.limits import LANDED_HOUR
-from s3lake.records.layout import partitioners
+from s3lake.records.layout import partition_elements
+from s3lake.records.schema.columns.limits import LANDED_HOUR
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class LakeTable:
 
 def _find_column(sink: Sink, text: str) -> str:
     """Return the column of a field of the value."""
-    path = partitioners.parse_element(text)[0]
+    path = partition_elements.parse_element(text)[0]
     return f"value.{path}" if sink.envelope is not None and sink.envelope.style == "record" else path
 
 

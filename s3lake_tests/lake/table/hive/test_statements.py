@@ -17,10 +17,10 @@ import sqlglot
 from s3lake.errors import ConfigurationError, TableConflictError
 from s3lake.lake.table.hive import ENGINES, HiveTable, build_table, cover_bucket, glue
 from s3lake.land.spark import jars
-from s3lake.records.encode import FileFormat, csv
-from s3lake.records.encode.text import TextEncoder
-from s3lake.records.schema.arrow import to_arrow
-from s3lake.records.schema.types import Decimal, List, Map, Primitive, Struct, Type
+from s3lake.records.encode import FileFormat, csv_rows
+from s3lake.records.encode.text_file import TextEncoder
+from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     columns = pa.table({"text": texts, "type": ["a"] * len(texts), "n": range(len(texts))})
     file = io.BytesIO()
     encoder = TextEncoder(FileFormat("csv", "none", framing=("", "\n", "\n")), file.write)
-    encoder.write(csv.prepare(columns.to_batches()[0]))
+    encoder.write(csv_rows.prepare(columns.to_batches()[0]))
     encoder.close()
     (tmp_path / key).write_bytes(file.getvalue())
     return build_table("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")

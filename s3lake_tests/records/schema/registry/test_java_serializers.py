@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.convert.values import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.schema.registry import Connection
 from s3lake_tests.kit import oracles
-from s3lake_tests.records.convert.records import batch
+from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.apicurio import Apicurio
 
 pytestmark = [pytest.mark.slow("an oracle: Java's own serializers"), pytest.mark.usefixtures("jvm")]

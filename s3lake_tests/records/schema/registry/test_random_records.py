@@ -17,11 +17,11 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 from google.protobuf import message_factory
 
-from s3lake.records.convert.values import Conversion
-from s3lake.records.schema import protoc
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry import Connection
 from s3lake_tests.kit import oracles
-from s3lake_tests.records.convert.records import batch
+from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry import random_records
 from s3lake_tests.records.schema.registry.apicurio import Apicurio
 from s3lake_tests.records.schema.registry.random_records import Made
@@ -76,7 +76,7 @@ def write_json_schema(apicurio: Apicurio, client: Any, made: Made) -> Write:
 
 
 def write_protobuf(_: Apicurio, client: Any, made: Made) -> Write:
-    of = message_factory.GetMessageClass(protoc.compile_message(made.schema, made.references, (1,)))
+    of = message_factory.GetMessageClass(compiler.compile_message(made.schema, made.references, (1,)))
     write = in_topic(confluent(".protobuf").ProtobufSerializer(of, client, {"use.deprecated.format": False}))
     return lambda value: write(of(**without_nulls(value)))
 

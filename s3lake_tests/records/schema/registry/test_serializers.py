@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from google.protobuf import message_factory
 
-from s3lake.records.convert.values import Conversion, Converted
-from s3lake.records.schema import protoc
+from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.schema.columns.types import to_document
+from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry import Connection
-from s3lake.records.schema.types import to_document
-from s3lake_tests.records.convert.records import batch
-from s3lake_tests.records.convert.test_avro_values import logical, record
+from s3lake_tests.records.convert.batches import batch
+from s3lake_tests.records.convert.read.avro.test_converter import logical, record
 from s3lake_tests.records.schema.registry.apicurio import Apicurio
 from s3lake_tests.records.schema.registry.server import framed
 
@@ -76,7 +76,7 @@ def test_of_json_schema(apicurio: Apicurio) -> None:
 
 @pytest.mark.slow("another format on a real registry")
 def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Apicurio) -> None:
-    order = message_factory.GetMessageClass(protoc.compile_message(PROTO, {}, (1,)))
+    order = message_factory.GetMessageClass(compiler.compile_message(PROTO, {}, (1,)))
     settings = {"use.deprecated.format": False}
     serializer = confluent(".protobuf").ProtobufSerializer(order, client(apicurio), settings)
     found = read(apicurio, "protobuf", serializer, order(id=5, lines=[{"sku": "a"}]))

@@ -1,0 +1,22 @@
+"""Topics that are named after a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from s3lake.records.transform.step.group import Changed, Group
+from s3lake.records.transform.step.record import Side, require_topic
+from s3lake.records.transform.step.values import Refusal
+
+
+def name_by_schema(side: Side, find_topic: Callable[[str], str], group: Group) -> Changed:
+    """Name the topic of all records after their schema, or as the transform says."""
+    name = group.side(side).schema.name
+    try:
+        if name is None:
+            raise Refusal(f"the schema of the {side} has no name")
+        topic = require_topic(find_topic(name))
+    except Refusal as refusal:
+        return [], dict.fromkeys(group.rows.tolist(), str(refusal))
+    return [replace(group, topics=[topic] * len(group))], {}

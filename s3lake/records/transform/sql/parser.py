@@ -1,0 +1,362 @@
+"""A sink's SQL, read without Spark: the select list, the filter, and the fields that its expressions read.
+
+Spark gets the words of the configuration as they are, because a parser that writes them again may leave a part out.
+The parser's tree only decides whether they are allowed: what is not known to be an expression over one record is
+refused. Fields that the select list only names never reach Spark: `projection.py` copies their bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from s3lake.records.transform.sql.query import META, Expression, Field, Path, Query, Star
+from s3lake.text.options import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+_LONGEST = 100_000  # characters, which the parser reads in about a second
+_DEEPEST = 30  # brackets in one another; the parser needs some 15 frames of Python's 1,000 for each
+
+# Words before a parenthesis that call nothing.
+_CALLING_NOTHING = (
+    "all and as between both by case distinct div else end escape except exclude for from in interval is leading like "
+    "ilike not or regexp replace rlike then trailing using when where xor"
+)
+_SYNTAX = frozenset(_CALLING_NOTHING.split())
+_BARE = {"current_date", "current_time", "current_timestamp", "current_user", "localtimestamp", "session_user"}
+_LIKES = {"like", "ilike", "rlike"}
+# Nodes of sqlglot's tree that are not functions, whose names are checked one by one.
+_NODES = (
+    "Add Alias All Any AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift "
+    "BitwiseXor Boolean Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape "
+    "FromTimeZone GT GTE HexString ILike Identifier In IntDiv Interval IntervalSpan Is JSONPath JSONPathKey "
+    "JSONPathRecursive JSONPathRoot JSONPathSubscript JSONPathWildcard Kwarg LT LTE Lambda Like Literal Mod Mul NEQ "
+    "Neg Not Null NullSafeEQ NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
+)
+_EXPRESSIONS = frozenset(_NODES.split())
+_FUNCTIONS = (
+    "abs acos acosh add_months aggregate array array_append array_compact array_contains array_distinct array_except "
+    "array_insert array_intersect array_join array_max array_min array_position array_prepend array_remove "
+    "array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 "
+    "atanh base64 between bigint bin binary bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number "
+    "bitmap_count boolean bround btrim cardinality cast cbrt ceil ceiling char char_length character_length chr "
+    "coalesce collate collation concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add "
+    "date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname "
+    "dayofmonth dayofweek dayofyear decimal decode degrees div double e element_at elt encode endswith equal_null "
+    "exists exp expm1 extract factorial filter find_in_set flatten float floor forall format_number format_string "
+    "from_csv from_json from_unixtime from_utc_timestamp get get_json_object getbit greatest hash hex "
+    "hll_sketch_estimate hll_union hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_variant_null isnan "
+    "isnotnull isnull json_array_length json_object_keys last_day lcase least left len length levenshtein like ln "
+    "locate log log10 log1p log2 lower lpad ltrim luhn_check make_date make_dt_interval make_interval make_timestamp "
+    "make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key "
+    "map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with mask md5 minute mod "
+    "month monthname months_between named_struct nanvl negative next_day nullif nullifzero nvl nvl2 octet_length "
+    "overlay parse_json parse_url pi pmod position positive pow power printf quarter radians raise_error reduce regexp "
+    "regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat "
+    "replace reverse right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant sec second "
+    "sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size slice smallint "
+    "sort_array soundex space split split_part sqrt startswith str_to_map string struct substr substring "
+    "substring_index tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff "
+    "tinyint to_binary to_char to_csv to_date to_json to_number to_timestamp to_timestamp_ltz to_timestamp_ntz "
+    "to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values "
+    "translate trim trunc try_add try_cast try_divide try_element_at try_make_interval try_make_timestamp "
+    "try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract "
+    "try_to_binary try_to_number try_to_timestamp try_url_decode try_validate_utf8 try_variant_get typeof ucase "
+    "unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode "
+    "validate_utf8 varchar variant_get weekday weekofyear width_bucket xpath xpath_boolean xpath_double xpath_float "
+    "xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with"
+)
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""Functions of Spark 4 whose result depends on the record and on nothing else; sorted, in lower case."""
+
+
+@lru_cache(maxsize=64)
+def parse(select: str, where: str | None) -> Query:
+    """Read a SELECT list and a WHERE condition.
+
+    Raises:
+        ValueError: it is not Spark SQL, or does more than project and filter record by record, or two of its fields
+            differ in case only.
+    """
+    items, expressions, read = _read_select_list(select)
+    if where is not None:
+        read |= _read_condition(where)
+    paths = {path for path in read if path[0] not in META}
+    leaves = tuple(sorted(path for path in paths if not any(path[:size] in paths for size in range(1, len(path)))))
+    named = {item.path for item in items if isinstance(item, Field)}
+    named |= {item.of for item in items if isinstance(item, Star) and item.of}
+    _refuse_twins([*leaves, *named])
+    return Query(
+        items=items,
+        expressions=expressions,
+        where=where.strip() if where is not None else None,
+        leaves=leaves,
+        meta=frozenset(path[0] for path in read if path[0] in META),
+        fields=frozenset(path[0] for path in paths | named),
+    )
+
+
+def _refuse_twins(paths: Sequence[Path]) -> None:
+    spelled: dict[Path, Path] = {}
+    for path in paths:
+        for size in range(1, len(path) + 1):
+            part = path[:size]
+            other = spelled.setdefault(tuple(map(str.lower, part)), part)
+            if other != part:
+                raise ValueError(
+                    f"{'.'.join(other)!r} and {'.'.join(part)!r} differ in case only, and Spark takes them for one "
+                    "field: name one of them"
+                )
+
+
+def _read_select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tuple[str, ...], set[Path]]:
+    """Return the entries, the expressions among them, and what these read."""
+    from sqlglot import exp
+
+    clause = f"select {_shorten(text)}"
+    tokens = _tokenize(text, clause)
+    entries = list(_split_entries(tokens))
+    if not all(entries):
+        raise ValueError(f"{clause}: an entry of the select list is empty")
+    tree = _parse_tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
+    if len(tree.expressions) != len(entries):
+        raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
+    items: list[Field | Expression | Star] = []
+    expressions: list[str] = []
+    read: set[Path] = set()
+    for node, entry in zip(tree.expressions, entries, strict=True):
+        star = node.this if isinstance(node, exp.Column) else node
+        if isinstance(star, exp.Star):
+            of = () if star is node else _to_path(node)[:-1]
+            items.append(_read_star(star, of, text, entry, clause, expressions))
+            read |= _find_fields(
+                [one for replaced in star.args.get("replace") or () for one in _check_nodes(replaced, clause)]
+            )
+            continue
+        nodes = _check_nodes(node, clause)
+        named = node.this if isinstance(node, exp.Alias) else node
+        path = _to_path(named) if _is_field(named) else ()
+        if path and path[0] not in META:
+            items.append(Field(node.alias or path[-1], path))
+            continue
+        items.append(Expression(node.alias or (path[-1] if path else f"col{len(items) + 1}"), len(expressions)))
+        expressions.append(_slice(text, entry))
+        read |= _find_fields(nodes)
+    return tuple(items), tuple(expressions), read
+
+
+def _is_field(node: exp.Expr) -> bool:
+    """Return whether an expression only names a field, like `a.b.c`."""
+    from sqlglot import exp
+
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        node = node.this
+    return isinstance(node, exp.Column)
+
+
+def _read_condition(text: str) -> set[Path]:
+    """Check a condition. Return the fields that it reads."""
+    clause = f"where {_shorten(text)}"
+    _tokenize(text, clause)
+    tree = _parse_tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
+    if "where" not in tree.args:
+        raise ValueError(f"{clause}: a condition is missing")
+    return _find_fields(_check_nodes(tree.args["where"].this, clause))
+
+
+def _tokenize(text: str, clause: str) -> Sequence[Token]:
+    """Split a text into tokens.
+
+    Raises:
+        ValueError: it has a comment, or calls a function that is not allowed.
+    """
+    from sqlglot.dialects.dialect import Dialect
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > _LONGEST:
+        raise ValueError(f"{clause} is too long: at most {_LONGEST:,} characters")
+    try:
+        tokens = Dialect.get_or_raise("spark").tokenize(text)
+    except SqlglotError as error:
+        raise ValueError(f"{clause} is not Spark SQL: {error}") from None
+    end, depth = 0, 0
+    for token in tokens:
+        if text[end : token.start].strip():
+            raise ValueError(f"{clause}: {_shorten(text[end : token.start].strip())} is a comment: take it out")
+        end = max(end, token.end + 1)
+        depth += _count_depth(token)
+        if depth > _DEEPEST:
+            raise ValueError(f"{clause} nests too deeply: at most {_DEEPEST} brackets in one another")
+    if text[end:].strip():
+        raise ValueError(f"{clause}: {_shorten(text[end:].strip())} is a comment: take it out")
+    # sqlglot has one node for these words and for from_utc_timestamp; Spark has no such words.
+    words = [token.text.lower() for token in tokens if token.token_type.name not in ("STRING", "IDENTIFIER")]
+    if "at time zone" in " ".join(words):
+        raise ValueError(f"{clause}: Spark has no AT TIME ZONE: write from_utc_timestamp(timestamp, 'zone')")
+    for position in range(len(tokens)):
+        _check_call(text, tokens, position, clause)
+    return tokens
+
+
+def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) -> None:
+    """Raise ValueError if a token calls a function that is not allowed."""
+    token, before = tokens[position], tokens[position - 1].text.lower() if position else ""
+    after = [following.text for following in tokens[position + 1 : position + 3]]
+    quoted = text[token.start] == "`"
+    name = token.text.lower()
+    if not quoted and not re.fullmatch(r"[A-Za-z_]\w*", text[token.start : token.end + 1]):
+        return
+    if after[:1] != ["("]:
+        if quoted or name not in _BARE or before == ".":
+            return
+    elif not quoted and (name in _SYNTAX or (name in ("any", "some") and before in _LIKES)):
+        return
+    elif before == ".":
+        raise ValueError(
+            f"{clause}: {token.text} is called by a name with dots: only Spark's own functions are allowed"
+        )
+    elif name == "unix_timestamp" and after == ["(", ")"]:
+        raise ValueError(f"{clause}: unix_timestamp() is the time at which a record is read: take _timestamp")
+    if name not in FUNCTIONS:
+        hint = did_you_mean(name, FUNCTIONS, cutoff=0.8)
+        raise ValueError(
+            f"{clause}: {token.text} is not a function that depends on the record alone; {hint}"
+            "docs/transforms.md lists the allowed ones"
+        )
+
+
+def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
+    """Parse a statement that has these parts and nothing else. Raise ValueError if it is another one."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        statements = sqlglot.parse(text, dialect="spark")
+    except SqlglotError as error:
+        problems = getattr(error, "errors", None) or [{}]
+        near = (problems[0].get("highlight") or "").strip()
+        what = problems[0].get("description") or str(error)
+        raise ValueError(f"{clause} is not Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+    except IndexError:  # of sqlglot: map() with an odd number of arguments
+        raise ValueError(f"{clause} is not Spark SQL: a function lacks an argument") from None
+    except RecursionError:
+        raise ValueError(f"{clause} nests too deeply: split it") from None
+    (query,) = statements if len(statements) == 1 else (None,)
+    source = exp.From(this=exp.Table(this=exp.Identifier(this="records", quoted=False)))
+    if not isinstance(query, exp.Select) or _list_parts(query) - parts or query.args.get("from_") != source:
+        raise ValueError(f"{clause} is more than a select list and a condition: no other clauses, no ';'")
+    return query
+
+
+def _list_parts(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value}
+
+
+def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
+    """Return every node of an expression.
+
+    Raises:
+        ValueError: one is not allowed.
+    """
+    from sqlglot import exp
+
+    nodes = list(tree.walk())
+    for node in nodes:
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Column):
+            raise ValueError(f"{clause}: * is in an expression: name the fields")
+        if isinstance(node, exp.Star) and _list_parts(node):
+            raise ValueError(f"{clause}: EXCEPT and REPLACE are in an expression: name the fields")
+        if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
+            shown = f"not supported ({type(node).__name__})"
+            if isinstance(node, exp.Query | exp.Window):
+                shown = "a subquery" if isinstance(node, exp.Query) else "a window"
+            raise ValueError(
+                f"{clause}: {_shorten(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
+            )
+    return nodes
+
+
+def _find_fields(nodes: Sequence[exp.Expr]) -> set[Path]:
+    from sqlglot import exp
+
+    paths = set[Path]()
+    for node in nodes:
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            whole: exp.Expr = node  # with its further steps: sqlglot's tree gives a column four
+            while isinstance(parent := whole.parent, exp.Dot) and isinstance(parent.expression, exp.Identifier):
+                whole = parent
+            paths.add(_to_path(whole))
+    return paths
+
+
+def _to_path(node: exp.Expr) -> Path:
+    return tuple(part.name for part in node.parts)  # type: ignore[attr-defined]
+
+
+def _read_star(
+    star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str, expressions: list[str]
+) -> Star:
+    """Return a star. Adds the expressions of its REPLACE to `expressions`."""
+    from sqlglot import exp
+
+    shown = _slice(text, entry)
+    if unknown := _list_parts(star) - {"except_", "replace"}:
+        raise ValueError(f"{clause}: {sorted(unknown)[0].upper()} of {shown} is not supported: EXCEPT and REPLACE are")
+    without = []
+    for node in star.args.get("except_") or ():
+        if not isinstance(node, exp.Column | exp.Dot):
+            raise ValueError(f"{clause}: EXCEPT takes names of fields, not {_shorten(node.sql(dialect='spark'))}")
+        without.append(_to_path(node))
+    nodes = star.args.get("replace") or []
+    if not all(isinstance(node, exp.Alias) for node in nodes):
+        raise ValueError(f"{clause}: REPLACE takes (expression AS field, …)")
+    texts = [_slice(text, part) for part in _split_entries(_find_replacements(entry))] if nodes else []
+    if len(texts) != len(nodes):
+        raise ValueError(f"{clause}: REPLACE takes (expression AS field, …), with the parentheses")
+    first = len(expressions)
+    expressions += texts
+    replaced = tuple(Expression(node.alias, first + number) for number, node in enumerate(nodes))
+    return Star(of, tuple(without), replaced)
+
+
+def _find_replacements(entry: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens between REPLACE's parentheses, which end the entry or go before EXCEPT."""
+    words = [token.text.lower() for token in entry]
+    start = next(i for i in range(len(words)) if words[i] == "replace" and words[i + 1 : i + 2] == ["("])
+    depth = 0
+    for position in range(start + 1, len(entry)):
+        depth += _count_depth(entry[position])
+        if not depth:
+            return entry[start + 2 : position]
+    return ()
+
+
+def _split_entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """Yield the tokens between commas outside of brackets."""
+    depth, start = 0, 0
+    for position, token in enumerate(tokens):
+        depth += _count_depth(token)
+        if token.token_type.name == "COMMA" and not depth:
+            yield tokens[start:position]
+            start = position + 1
+    yield tokens[start:]
+
+
+def _count_depth(token: Token) -> int:
+    """Return 1 for a bracket that opens, -1 for one that closes, else 0."""
+    side, _, bracket = token.token_type.name.partition("_")
+    return {"L": 1, "R": -1}.get(side, 0) if bracket in ("PAREN", "BRACKET", "BRACE") else 0
+
+
+def _slice(text: str, tokens: Sequence[Token]) -> str:
+    return text[tokens[0].start : max(token.end for token in tokens) + 1]
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")

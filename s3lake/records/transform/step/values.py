@@ -1,0 +1,233 @@
+"""Keys and values as transforms see them: JSON decoded, with the dates and times that their schema has."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import msgspec
+
+from s3lake.records.convert.read.converters import CONVERTERS
+from s3lake.records.schema.columns.types import Primitive, Type, fold
+from s3lake.text.masking import quote
+
+DAY_MS = 86_400_000
+_SHOWN = 60
+
+NOT_READ: Any = object()
+"""A key or value that no transform reads."""
+
+NULL = msgspec.Raw(b"null")
+"""JSON's null as a value; None is Kafka's, a tombstone."""
+
+MarkInstants = Callable[[Any], Any]
+"""Makes instants of the numbers in a value decoded from JSON, in which members of its schema may be missing."""
+
+
+class Refusal(ValueError):
+    """A transform cannot handle this record; the message names field and value."""
+
+
+class Instant(int):
+    """A point in time, in the unit of its kind. In JSON it is this number."""
+
+    __slots__ = ()
+    unit_ms: ClassVar[int] = 1
+
+    @property
+    def epoch_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self * self.unit_ms
+
+
+class Timestamp(Instant):
+    """Milliseconds since 1970."""
+
+    __slots__ = ()
+
+
+class Time(Instant):
+    """Milliseconds of a day, which is the first of 1970."""
+
+    __slots__ = ()
+
+
+class Date(Instant):
+    """Days since 1970."""
+
+    __slots__ = ()
+    unit_ms = DAY_MS
+
+
+class FineInstant(Instant):
+    """A point in time that is finer than a millisecond."""
+
+    __slots__ = ()
+    per_ms: ClassVar[int] = 1000
+
+    @property
+    def epoch_ms(self) -> int:
+        """Milliseconds since 1970, the one that it is in."""
+        return self // self.per_ms
+
+
+class MicroTime(FineInstant):
+    """Microseconds of a day, which is the first of 1970."""
+
+    __slots__ = ()
+
+
+class MicroTimestamp(FineInstant):
+    """Microseconds since 1970."""
+
+    __slots__ = ()
+
+
+class NanoTimestamp(FineInstant):
+    """Nanoseconds since 1970."""
+
+    __slots__ = ()
+    per_ms = 1_000_000
+
+
+class Float32(float):
+    """A number of 32 bits, whose text has fewer digits than a double's."""
+
+    __slots__ = ()
+
+
+_INSTANTS: dict[Type, type[Instant]] = {
+    Primitive.TIMESTAMP: Timestamp,
+    Primitive.TIME: Time,
+    Primitive.DATE: Date,
+}
+
+
+def make_marker(type: Type) -> MarkInstants | None:
+    """Return the function that makes instants of a type's dates and times. Return None if it has none."""
+
+    def of_leaf(leaf: Type) -> MarkInstants | None:
+        instant = _INSTANTS.get(leaf)
+        return instant and (lambda value: instant(value) if value.__class__ is int else value)
+
+    def of_list(mark: MarkInstants | None) -> MarkInstants | None:
+        return mark and (lambda value: list(map(mark, value)) if isinstance(value, list) else value)
+
+    def of_map(mark: MarkInstants | None) -> MarkInstants | None:
+        if mark is None:
+            return None
+        # A map whose keys are not texts is a list.
+        return lambda value: {key: mark(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+    return fold(type, of_leaf, of_list, _mark_fields, of_map)
+
+
+def _mark_fields(marks: dict[str, MarkInstants | None]) -> MarkInstants | None:
+    marked = {name: mark for name, mark in marks.items() if mark is not None}
+
+    def mark_fields(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return value | {name: mark(value[name]) for name, mark in marked.items() if name in value}
+
+    return mark_fields if marked else None
+
+
+# A number with a fraction keeps its digits: through a double, 0.10 would become 0.1, and long ones would be cut.
+_decode_json = msgspec.json.Decoder(float_hook=Decimal).decode
+_encode_json = msgspec.json.Encoder(decimal_format="number", enc_hook=int).encode  # an instant is its number
+
+
+def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None) -> Any:
+    """Decode a key or value.
+
+    Args:
+        data: as Kafka has it, or JSON made of data with a schema.
+        converter: of the data.
+        mark: marks the instants of the data's schema.
+
+    Raises:
+        Refusal: the data is not what the converter says.
+    """
+    if data is None or CONVERTERS[converter].gives == "bytes":
+        return data
+    try:
+        if CONVERTERS[converter].gives == "text":
+            return data.decode()
+        value = _decode_json(data)
+        return value if mark is None else mark(value)
+    except RecursionError:
+        raise Refusal("nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise Refusal(f"not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
+    except ArithmeticError:
+        raise Refusal("a number in it has an exponent beyond all bounds") from None
+    except msgspec.DecodeError as error:
+        raise Refusal(f"not JSON: {error}" if data.strip() else "empty; JSON is needed") from None
+
+
+def encode(value: Any) -> bytes | None:
+    """Encode a value as JSON; None stays None."""
+    return None if value is None else _encode_json(value)
+
+
+def to_header(value: Any) -> bytes | None:
+    """Return a value as a header has it: text as it is, numbers plain, true and false, objects and lists as JSON."""
+    match value:
+        case None | bytes():
+            return value
+        case str():
+            return value.encode()
+        case Decimal() if -30 < value.adjusted() < 30:
+            return format(value, "f").encode()
+    return _encode_json(to_plain(value))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value with bytes in base64 and floats in the fewest digits, as Connect's JSON converter prints them."""
+    match value:
+        case dict():
+            return {name: to_plain(inner) for name, inner in value.items()}
+        case list():
+            return [to_plain(inner) for inner in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        case Float32():
+            return float(format_float32(value))
+    return value
+
+
+def format_float32(value: float) -> str:
+    """Return a number of 32 bits in the fewest digits that read back."""
+    import numpy as np
+
+    return str(np.float32(value))
+
+
+def describe(value: Any, field: str = "") -> str:
+    """Describe a value for messages by its kind and, if it is short and `field` is not the name of a secret, its text.
+
+    >>> describe(7), describe({}), describe(7, "password")
+    ('7 (a number)', 'an object', '******** (a number)')
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"{quote(field, str(value).lower())} (a boolean)"
+        case int() | float() | Decimal():
+            return f"{quote(field, str(value)[:_SHOWN])} (a number)"
+        case str():
+            return f"{quote(field, repr(value[:_SHOWN]))} (a text)"
+        case bytes():
+            return f"{len(value)} bytes"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+    return "null" if value is NULL else "not read"

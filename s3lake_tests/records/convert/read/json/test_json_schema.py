@@ -1,0 +1,273 @@
+"""JSON Schema with a registry: the columns that Confluent's converter gives, and what it has none for."""
+
+import json
+from typing import Any
+
+import pytest
+
+from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.schema.columns.types import fields_of
+from s3lake_tests.records.convert.batches import batch, table
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
+
+DRAFT = {
+    4: "http://json-schema.org/draft-04/schema#",
+    7: "http://json-schema.org/draft-07/schema#",
+    2020: "https://json-schema.org/draft/2020-12/schema",
+}
+OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
+DECIMAL = {
+    "type": "number",
+    "title": "org.apache.kafka.connect.data.Decimal",
+    "connect.type": "bytes",
+    "connect.parameters": {"scale": "2"},
+}
+
+
+def logical(name: str, bits: int) -> dict[str, Any]:
+    return {"type": "integer", "title": f"org.apache.kafka.connect.data.{name}", "connect.type": f"int{bits}"}
+
+
+def converted(registry: SchemaRegistry, schema: Any, *values: Any, format: str = "parquet", **more: Any) -> Converted:
+    number = registry.add(schema, "JSON", **more)
+    conversion = Conversion("string", "json_schema", format, "skip", registry=registry.connection)
+    return conversion(batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
+
+
+def column(registry: SchemaRegistry, schema: Any, *values: Any, **top: Any) -> tuple[str, list[Any]]:
+    """The type of a property `c` of that schema, and its values."""
+    found = converted(
+        registry, {"type": "object", "properties": {"c": schema}, **top}, *({"c": value} for value in values)
+    )
+    assert found.refused == {}
+    (part,) = found.parts
+    return str(found.seen["c"]), [row["c"] for row in part.streams["data"].to_pylist()]
+
+
+TYPES = [
+    ({"type": "integer", "connect.type": "int8"}, 7, "int32", 7),
+    ({"type": "integer", "connect.type": "int16"}, 7, "int32", 7),
+    ({"type": "integer"}, 5.0, "int64", 5),
+    ({"type": "integer", "connect.type": "int8"}, -1e2, "int32", -100),
+    ({"type": ["integer", "null"]}, 0.0, "int64", 0),
+    ({"type": "array", "items": {"type": "integer"}}, [1.0, 2], "list<int64>", [1, 2]),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1.0}, "map<string, int64>", [("a", 1)]),
+    ({"type": "number"}, 5, "double", 5.0),
+    ({"type": "number", "connect.type": "float64"}, 0.5, "double", 0.5),
+    ({"type": "string", "format": "date-time"}, "2026-11-20T08:15:00Z", "string", "2026-11-20T08:15:00Z"),
+    ({"type": "string", "format": "date"}, "2026-11-20", "string", "2026-11-20"),
+    ({"type": "string", "enum": ["a", None]}, "a", "string", "a"),
+    ({"enum": [1, 2]}, 2, "int64", 2),
+    ({"const": "x"}, "x", "string", "x"),
+    (DECIMAL, "BNI=", "decimal(38,2)", "12.34"),
+    (logical("Time", 32), 1000, "time", "00:00:01"),
+    (
+        {
+            "type": "array",
+            "connect.type": "map",
+            "items": {"properties": {"key": {"type": "integer"}, "value": {"type": "string"}}},
+        },
+        [{"key": 1, "value": "a"}],
+        "list<struct<key: int64, value: string>>",
+        [{"key": 1, "value": "a"}],
+    ),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, None, "string", None),
+    ({"type": ["null", "string"]}, None, "string", None),
+    ({"oneOf": [{"type": "null"}, {"type": "array", "items": {"type": "string"}}]}, ["a"], "list<string>", ["a"]),
+    ({"oneOf": [{"type": "null", "title": "Not included"}, {"type": "string"}]}, "a", "string", "a"),
+    ({"oneOf": [{"type": "null", "description": "none"}, OBJECT]}, {"n": 1}, "struct<n: int64>", {"n": 1}),
+    ({"anyOf": [{"type": "integer"}, {"type": ["null"], "default": None}]}, 5, "int64", 5),
+    ({"anyOf": [{"type": "integer"}, {"const": None}]}, 5, "int64", 5),
+    ({"anyOf": [{"enum": [None]}, {"type": "integer"}]}, None, "int64", None),
+    ({"anyOf": [{"$ref": "#/properties/c/no"}, {"type": "integer"}], "no": {"type": "null"}}, 5, "int64", 5),
+    ({"allOf": [{"type": "string"}, {"maxLength": 5}]}, "a", "string", "a"),
+    ({}, {"a": [1, 0.5]}, "string", '{"a":[1,0.5]}'),
+    (True, "x", "string", '"x"'),
+    ({"type": "object"}, {"a": 1}, "string", '{"a":1}'),
+    ({"oneOf": [{"type": "string"}, OBJECT]}, "x", "string", '"x"'),
+    ({"oneOf": [{"type": "string"}, OBJECT]}, {"n": 1}, "string", '{"n":1}'),
+    ({"type": "array", "prefixItems": [{"type": "string"}]}, ["a", 1], "string", '["a",1]'),
+    ({"type": "array", "items": [{"type": "string"}]}, ["a", 1], "string", '["a",1]'),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=str)
+def test_a_type_has_the_column_that_confluent_gives_it(
+    registry: SchemaRegistry, schema: Any, value: Any, type: str, cell: Any
+) -> None:
+    found, (written,) = column(registry, schema, value)
+    assert (found, written if isinstance(cell, type_of_plain) else str(written)) == (type, cell)
+
+
+type_of_plain = (bool, int, float, bytes, list, dict, type(None))
+
+
+def test_properties_stand_in_the_order_of_their_index(registry: SchemaRegistry) -> None:
+    properties = {"b": {"type": "string", "connect.index": 1}, "a": {"type": "string", "connect.index": 0}}
+    found = converted(registry, {"type": "object", "properties": properties}, {"a": "x", "b": "y"})
+    assert list(found.seen) == ["a", "b"]
+
+
+def test_what_is_not_required_may_be_null_and_a_default_takes_its_place(registry: SchemaRegistry) -> None:
+    schema = {
+        "type": "object",
+        "title": "com.acme.Order",
+        "properties": {"id": {"type": "integer"}, "note": {"type": "string"}, "n": {"type": "integer", "default": 7}},
+        "required": ["id"],
+    }
+    found = converted(registry, schema, {"id": 1}, {"id": 2, "note": None, "n": 3}, {"note": "x"}, {"id": None})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist() == [{"id": 1, "note": None, "n": 7}, {"id": 2, "note": None, "n": 3}]
+    assert [field.nullable for field in part.streams["data"].schema] == [False, True, True]
+    assert part.names.to_pylist() == ["com.acme.Order"] * 2
+    assert "missing required field `id`" in found.refused[2]
+    assert "Expected `int`, got `null` - at `$.id`" in found.refused[3]
+
+
+def test_a_property_that_the_schema_does_not_name_is_left_out_and_counted(registry: SchemaRegistry) -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"to": inner, "l": {"type": "array", "items": inner}}}
+    value = {"to": {"x": 1, "y": 2}, "l": [{"x": 1, "z": 0}, {"z": 1}], "more": 1.10, "null": None}
+    found = converted(registry, schema, value, {"to": {"x": 5}})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist()[0] == {"to": {"x": 1}, "l": [{"x": 1}, {"x": None}]}
+    assert (found.refused, found.dropped) == ({}, {"to.y": 1, "l[].z": 1, "more": 1})
+
+
+@pytest.mark.parametrize("value", [1.5, 1e30, "1.0"])
+def test_what_is_no_integer_is_refused_for_one(registry: SchemaRegistry, value: Any) -> None:
+    found = converted(registry, {"properties": {"n": {"type": "integer"}}}, {"n": value}, {"n": 1})
+    assert list(found.refused) == [0]
+    assert "`int" in found.refused[0]
+
+
+def test_an_exponent_without_end_is_refused_for_an_integer(registry: SchemaRegistry) -> None:
+    number = registry.add({"properties": {"n": {"type": "integer"}}}, "JSON")
+    conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+    found = conversion(batch(framed(number, b'{"n":1e999999999}'), framed(number, b'{"n":1e2}')), {})
+    assert list(found.refused) == [0]
+    assert [row["n"] for row in found.parts[0].streams["data"].to_pylist()] == [100]
+
+
+def test_a_property_that_the_schema_forbids_refuses_its_record(registry: SchemaRegistry) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": False}
+    found = converted(registry, schema, {"x": 1, "y": 2})
+    assert "Object contains unknown field `y`" in found.refused[0]
+
+
+@pytest.mark.parametrize("draft", DRAFT)
+def test_references_lead_within_the_schema_and_to_others(registry: SchemaRegistry, draft: int) -> None:
+    word, definitions = ("id", "definitions") if draft == 4 else ("$id", "$defs" if draft == 2020 else "definitions")
+    registry.add(
+        {word: "http://acme.com/money.json", definitions: {"cents": {"type": "integer"}}, "type": "number"},
+        "JSON",
+        "money-value",
+    )
+    schema = {
+        "$schema": DRAFT[draft],
+        word: "http://acme.com/order.json",
+        "type": "object",
+        definitions: {"a b": {"type": "object", "properties": {"zip": {"type": "string"}}}},
+        "properties": {
+            "to": {"$ref": f"#/{definitions}/a%20b"},
+            "price": {"$ref": "money.json"},
+            "cents": {"$ref": f"http://acme.com/money.json#/{definitions}/cents"},
+        },
+    }
+    found = converted(
+        registry, schema, {"to": {"zip": "z"}, "price": 1, "cents": 5}, refers=[("money.json", "money-value")]
+    )
+    assert found.refused == {}
+    assert {name: str(type) for name, type in found.seen.items()} == {
+        "to": "struct<zip: string>",
+        "price": "double",
+        "cents": "int64",
+    }
+
+
+def test_an_anchor_and_what_all_of_adds(registry: SchemaRegistry) -> None:
+    schema = {
+        "$schema": DRAFT[2020],
+        "$defs": {"base": {"$anchor": "base", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
+        "allOf": [{"$ref": "#base"}, {"properties": {"n": {"type": "string"}}}],
+        "type": "object",
+    }
+    found = converted(registry, schema, {"id": 1, "n": "x"}, {"n": "x"})
+    assert [str(type) for type in found.seen.values()] == ["int64", "string"]
+    assert list(found.refused) == [1]
+
+
+def test_what_nests_in_itself_is_a_text_of_its_json(registry: SchemaRegistry) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+    }
+    found = converted(registry, schema, {"id": 1, "children": [{"id": 2, "children": []}]})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist() == [{"id": 1, "children": ['{"id":2,"children":[]}']}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "reason"),
+    [
+        ({"properties": {"a": {"$ref": "other.json"}}}, "JSON", "refers to 'other.json', which neither the schema"),
+        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "JSON", "refers to '#/nowhere'"),
+        ("{", "JSON", "the schema is not JSON"),
+        ("5", "JSON", "the schema is not a JSON Schema"),
+        ('{"type":"string","enum":1}', "JSON", "a keyword of it holds what it cannot hold"),
+        ('{"allOf":[{"$ref":"#"}]}', "JSON", "it is nested too deeply, or refers to itself without end"),
+        ({"type": "record", "name": "R", "fields": []}, "", "it is a schema of AVRO, not of JSON: set the converter"),
+    ],
+)
+def test_a_schema_that_is_none_refuses_its_records(
+    registry: SchemaRegistry, schema: Any, kind: str, reason: str
+) -> None:
+    number = registry.add(schema, kind)
+    conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+    found = conversion(batch(framed(number, b"{}")), {})
+    assert reason in found.refused[0]
+    assert found.refused[0].startswith(f"schema id {number}: ")
+
+
+def test_a_property_that_a_pattern_may_allow_is_left_out_and_counted(registry: SchemaRegistry) -> None:
+    patterns = {"patternProperties": {"^x_": {"type": "string"}}, "additionalProperties": False}
+    found = converted(
+        registry, {"type": "object", "properties": {"a": {"type": "integer"}}, **patterns}, {"a": 1, "x_b": "s"}
+    )
+    assert [part.streams["data"].to_pylist() for part in found.parts] == [[{"a": 1}]]
+    assert (found.refused, found.dropped) == ({}, {"x_b": 1})
+
+
+def test_a_schema_that_says_nothing_leaves_columns_to_be_found(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"type": "object"}, {"a": 1}, {"a": 0.5})
+    assert (list(found.columns), fields_of(found.seen.get("a"))) == (["a"], {})
+
+
+def test_a_value_that_is_no_object_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"type": "integer"}, 5)
+    assert found.parts[0].streams["data"].to_pylist() == [{"value": 5}]
+
+
+def test_null_is_no_value(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"oneOf": [{"type": "null"}, {"properties": {"a": {"type": "string"}}}]}, None)
+    assert (found.parts, found.skipped, found.refused) == ((), 1, {})
+
+
+@pytest.mark.parametrize("has_registry", [True, False])
+def test_lines_are_what_the_producer_wrote(registry: SchemaRegistry, has_registry: bool) -> None:
+    number = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
+    connection = registry.connection if has_registry else None
+    conversion = Conversion("string", "json_schema", "json", "skip", registry=connection)
+    found = conversion(batch(framed(number, b'{"a": 1.10, "b": null}')), {})
+    assert found.parts[0].streams["data"].to_pylist() == [b'{"a": 1.10, "b": null}']
+
+
+def test_lines_without_a_registry_ask_nobody(registry: SchemaRegistry) -> None:
+    registry.asked.clear()
+    found = Conversion("string", "json_schema", "json", "skip")(batch(framed(99, b'{"a": 1}')), {})
+    assert (table(found), registry.asked) == ([b'{"a": 1}'], [])
+
+
+def test_without_a_registry_columns_are_found_in_the_data() -> None:
+    found = Conversion("string", "json_schema", "parquet", "skip")(batch(framed(1, b'{"a":1}')), {})
+    assert found.parts[0].streams["data"].to_pylist() == [{"a": 1}]

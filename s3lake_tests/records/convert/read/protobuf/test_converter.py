@@ -1,0 +1,272 @@
+"""Protobuf as columns and as JSON: the golden table of types, wire format, schemas with imports, descriptor sets."""
+
+import base64
+import io
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from google.protobuf import descriptor_pb2, json_format, message_factory
+
+from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.encode import FileFormat
+from s3lake.records.schema.connect_schema import SchemaError
+from s3lake.records.schema.protobuf import compiler
+from s3lake.records.schema.registry import Connection
+from s3lake_tests.records.convert.batches import batch
+from s3lake_tests.records.encode.written_files import written
+from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
+
+PROTO = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/duration.proto";
+enum Colour { NONE = 0; RED = 1; }
+message Other { string name = 1; message Inner { int32 n = 1; } }
+message Order {
+  int32 i32 = 1; sint64 s64 = 2; uint32 u32 = 3; fixed64 u64 = 4; float f = 5; double d = 6; bool b = 7;
+  string text = 8; bytes raw = 9; Colour colour = 10; optional int32 maybe = 11;
+  repeated string tags = 12; map<string, int32> sizes = 13; map<int32, string> names = 14; Other other = 15;
+  oneof contact { string email = 16; Other person = 17; }
+  google.protobuf.Timestamp at = 18; google.protobuf.StringValue note = 19; google.protobuf.Struct free = 20;
+  google.protobuf.Duration took = 21; repeated Other others = 22;
+}
+"""
+FULL = {
+    "i32": -1, "s64": "-5", "u32": 4294967295, "u64": "7", "f": 0.5, "d": 0.1, "b": True, "text": "ü", "raw": "/w==",
+    "colour": "RED", "maybe": 0, "tags": ["a", "b"], "sizes": {"x": 1}, "names": {"7": "seven"},
+    "other": {"name": "o"}, "email": "a@b", "at": "2026-11-20T05:00:00.123Z", "note": "n", "free": {"a": [1.0]},
+    "took": "1.5s", "others": [{"name": "p"}, {}],
+}  # fmt: skip
+AT = datetime(2026, 11, 20, 5, 0, 0, 123000, timezone.utc)
+GOLDEN: list[tuple[str, str, Any, Any]] = [
+    ("contact_0", "struct<email: string, person: struct<name: string>>", {"email": "a@b", "person": None}, None),
+    ("i32", "int32", -1, 0),
+    ("s64", "int64", -5, 0),
+    ("u32", "int64", 4294967295, 0),
+    ("u64", "int64", 7, 0),
+    ("f", "float", 0.5, 0.0),
+    ("d", "double", 0.1, 0.0),
+    ("b", "bool", True, False),
+    ("text", "string", "ü", ""),
+    ("raw", "binary", b"\xff", b""),
+    ("colour", "string", "RED", "NONE"),
+    ("maybe", "int32", 0, None),
+    ("tags", "list<string>", ["a", "b"], []),
+    ("sizes", "map<string, int32>", {"x": 1}, {}),
+    ("names", "list<struct<key: int32, value: string>>", [{"key": 7, "value": "seven"}], []),
+    ("other", "struct<name: string>", {"name": "o"}, None),
+    ("at", "timestamp", AT, None),
+    ("note", "string", "n", None),
+    ("free", "string", '{"a": [1.0]}', None),
+    ("took", "struct<seconds: int64, nanos: int32>", {"seconds": 1, "nanos": 500000000}, None),
+    ("others", "list<struct<name: string>>", [{"name": "p"}, {"name": ""}], []),
+]
+"""Column, type, and what a full and an empty message have there."""
+
+
+def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -> Conversion:
+    connection = registry if isinstance(registry, Connection) else registry.connection
+    return Conversion("string", "protobuf", format, "skip", registry=connection)
+
+
+def of(name: str, proto: str = PROTO, references: dict[str, str] | None = None) -> Any:
+    """The class of a message."""
+    descriptor = compiler.compile_message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
+    return message_factory.GetMessageClass(descriptor)
+
+
+def full() -> bytes:
+    return bytes(json_format.ParseDict(FULL, of("shop.Order")()).SerializeToString())
+
+
+def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -> Converted:
+    number = registry.add(PROTO, "PROTOBUF")
+    return conversion(registry, format)(batch(*(framed(number, b"\2\2" + each) for each in data)), {})
+
+
+def test_the_golden_table(registry: SchemaRegistry) -> None:
+    found = converted(registry, full(), b"")
+    assert not found.refused
+    assert [(name, str(type)) for name, type in found.seen.items()] == [(name, type) for name, type, *_ in GOLDEN]
+    (part,) = found.parts
+    assert part.names[0].as_py() == "shop.Order"
+    file = written(FileFormat("parquet", "none"), [part.streams["data"]])
+    rows = pq.read_table(io.BytesIO(file)).to_pylist(maps_as_pydicts="strict")
+    assert rows == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
+
+
+def test_an_optional_field_whose_name_begins_with_an_underscore_is_a_column_of_its_own(
+    registry: SchemaRegistry,
+) -> None:
+    proto = 'syntax = "proto3"; message Order { optional int32 _x = 1; oneof a { int32 y = 2; } }'
+    number = registry.add(proto, "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\0" + b"\x08\x07")), {})
+    assert {name: str(type) for name, type in found.seen.items()} == {"a_0": "struct<y: int32>", "_x": "int32"}
+
+
+def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaRegistry) -> None:
+    number = registry.add(PROTO, "PROTOBUF")
+    values = [
+        framed(number, b"\0" + of("shop.Other")(name="first").SerializeToString()),
+        framed(number, b"\2\2" + full()),
+        framed(number, b"\4\0\0" + of("shop.Other.Inner")(n=3).SerializeToString()),
+    ]
+    found = conversion(registry)(batch(*values), {})
+    assert [part.names[0].as_py() for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
+    assert found.parts[2].streams["data"].to_pylist() == [{"n": 3}]
+
+
+def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> None:
+    number = registry.add(PROTO, "PROTOBUF")
+    huge = of("shop.Order")(u64=2**63).SerializeToString()
+    data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]
+    found = conversion(registry)(batch(*(framed(number, each) for each in data), b"plain"), {})
+    assert [part.streams["data"].num_rows for part in found.parts] == [1]
+    reasons = [found.refused[row] for row in range(1, 8)]
+    assert "the data is not a shop.Order" in reasons[0]
+    assert "field 'u64' does not fit int64" in reasons[1]
+    assert "it has no message 7" in reasons[2]
+    assert "end too early" in reasons[3]
+    assert reasons[4] == reasons[5] == "-1 is not an index of a message: it was written by another serializer"
+    assert "was not written with a Schema Registry's serializer" in reasons[6]
+
+
+REQUIRED = """
+syntax = "proto2";
+message Order { required string id = 1; optional Line one = 2; repeated Line lines = 3; map<string, Line> by = 4; }
+message Line { required int32 n = 1; optional string note = 2; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "missing required fields: id"),
+        (b"\x0a\x01a\x12\x00", "missing required fields: one.n"),
+        (b"\x0a\x01a\x1a\x02\x08\x01\x1a\x03\x12\x01x", "missing required fields: lines[1].n"),
+        (b"\x0a\x01a\x22\x05\x0a\x01k\x12\x00", "missing required fields: by"),
+    ],
+)
+def test_a_message_without_a_required_field_is_refused_alone(
+    registry: SchemaRegistry, data: bytes, reason: str
+) -> None:
+    number = registry.add(REQUIRED, "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\0" + data), framed(number, b"\0\x0a\x01b")), {})
+    assert list(found.refused) == [0]
+    assert reason in found.refused[0]
+    assert [row["id"] for row in found.parts[0].streams["data"].to_pylist()] == ["b"]
+
+
+COMMON = 'syntax = "proto3"; package common; message Money { string currency = 1; int64 units = 2; }'
+BILL = 'syntax = "proto3"; import "common/money.proto"; message Bill { common.Money total = 1; }'
+
+
+def test_a_schema_with_references(registry: SchemaRegistry) -> None:
+    registry.add(COMMON, "PROTOBUF", subject="money")
+    number = registry.add(BILL, "PROTOBUF", refers=[("common/money.proto", "money")])
+    bill = of("Bill", BILL, {"common/money.proto": COMMON})()
+    bill.total.currency, bill.total.units = "CHF", 5
+    found = conversion(registry)(batch(framed(number, b"\0" + bill.SerializeToString())), {})
+    assert found.parts[0].streams["data"].to_pylist() == [{"total": {"currency": "CHF", "units": 5}}]
+
+
+def refused_with(registry: SchemaRegistry, *names: str, text: str = COMMON) -> str:
+    """Return why a message is refused whose schema imports `text` by these names; empty if it is not."""
+    registry.add(text, "PROTOBUF", subject="other")
+    imports = " ".join(f'import "{name}";' for name in names)
+    main = f'syntax = "proto3"; {imports} message A {{ int32 a = 1; }}'
+    number = registry.add(main, "PROTOBUF", refers=[(name, "other") for name in names])
+    return conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.get(0, "")
+
+
+def test_a_reference_that_is_a_python_module_is_compiled_and_not_run(registry: SchemaRegistry, tmp_path: Path) -> None:
+    name, ran = "grpc_tools/__init__.py", tmp_path / "ran"
+    text = f'syntax = "proto3" """" ; // """; open({str(ran)!r}, "w").close()'
+    exec(compile(text, name, "exec"), {})
+    ran.unlink()
+    assert not refused_with(registry, name, text=text)
+    assert not ran.exists()
+
+
+def test_references_may_have_names_that_files_cannot_have() -> None:
+    long = ["n" * 300, f"{'d/' * 3000}x.proto"]
+    names = [*long, "a", "a/b", "with blank.proto", "@x", "-I.", "ü.proto", "/etc/x.proto"]
+    references = {name: f'syntax = "proto3"; message R{at} {{ int32 n = 1; }}' for at, name in enumerate(names)}
+    imports = " ".join(f'import "{name}";' for name in names)
+    fields = " ".join(f"R{at} r{at} = {at + 1};" for at in range(len(names)))
+    message = compiler.compile_message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
+    assert [field.message_type.file.name for field in message.fields] == names
+
+
+@pytest.mark.parametrize("name", ["x=/etc/passwd", "x:/etc", "x;y", "x\0y", "x\n-I/etc", ""])
+def test_a_reference_that_could_name_another_file_is_refused(registry: SchemaRegistry, name: str) -> None:
+    assert "is not a path of an import" in refused_with(registry, name)
+
+
+def test_a_reference_cannot_lead_out_of_what_is_registered(registry: SchemaRegistry) -> None:
+    reason = refused_with(registry, "../x.proto")
+    assert "not allowed in the virtual path" in reason
+    assert "/tmp" not in reason
+
+
+def test_a_descriptor_that_imports_another_one() -> None:
+    names = ("a.proto", "b.proto", "google/protobuf/type.proto")
+    texts = [descriptor(name="a.proto"), descriptor(dependency=names[:1])]
+    main = descriptor(name="main", dependency=names[1:], message_type=[{"name": "M"}])
+    imported = dict(zip(names, texts, strict=False))
+    assert compiler.compile_message(main, imported, (0,)).full_name == "M"
+    with pytest.raises(SchemaError, match="Depends on file"):
+        compiler.compile_message(main, {"b.proto": texts[1]}, (0,))
+
+
+def descriptor(**file: Any) -> str:
+    """The descriptor of a file, as a registry keeps it."""
+    return base64.b64encode(descriptor_pb2.FileDescriptorProto(**file).SerializeToString()).decode()
+
+
+def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry) -> None:
+    """As confluent-kafka's serializer registers it."""
+    file = descriptor_pb2.FileDescriptorProto()
+    of("shop.Order").DESCRIPTOR.file.CopyToProto(file)
+    number = registry.add(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\2\2" + full())), {})
+    assert found.parts[0].streams["data"].column("i32").to_pylist() == [-1]
+
+
+def test_a_descriptor_set_needs_no_registry() -> None:
+    files = descriptor_pb2.FileDescriptorSet()
+    of("shop.Order").DESCRIPTOR.file.CopyToProto(files.file.add())
+    connection = Connection((), descriptors=files.SerializeToString(), message="shop.Order")
+    found = conversion(connection)(batch(full(), None, b""), {})
+    assert [part.streams["data"].num_rows for part in found.parts] == [2]
+    missing = Connection((), descriptors=files.SerializeToString(), message="shop.Nothing")
+    (reason,) = conversion(missing)(batch(full()), {}).refused.values()
+    assert reason == (
+        "converter.registry.descriptor_set: it has no message 'shop.Nothing'; it has shop.Order, shop.Other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("message A { A a = 1; }", "A.a is A inside of itself: recursive schemas are not supported; use bytes"),
+        ("message A { B b = 1; }", '"B" is not defined'),
+        ('import "x.proto"; message A { int32 a = 1; }', "x.proto"),
+        (
+            "message A { int32 a_0 = 1; oneof a { int32 y = 2; } }",
+            "A has a oneof a, whose column is a_0, and a field a_0: rename one of them",
+        ),
+        (None, "it is a schema of AVRO, not of PROTOBUF: set the converter that fits"),
+    ],
+)
+def test_a_schema_that_has_no_columns_is_told(registry: SchemaRegistry, schema: str | None, why: str) -> None:
+    number = registry.add(f'syntax = "proto3"; {schema}', "PROTOBUF") if schema else registry.add('"string"')
+    (reason,) = conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.values()
+    assert reason.startswith(f"schema id {number}: ")
+    assert why in reason

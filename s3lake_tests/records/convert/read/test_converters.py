@@ -1,0 +1,65 @@
+"""A converter is a line that says what it is, and a function that reads: everything else asks it."""
+
+import datetime
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from s3lake.config.model import Sink
+from s3lake.land.given import Record
+from s3lake.land.preview import preview
+from s3lake.records.convert.read import keys_and_values
+from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.converters import CONVERTERS, Converter, ReadRequest
+
+STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)
+
+
+def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
+    """`a=1;b=x` as a JSON object of texts."""
+    pairs = [None if value is None else [part.split(b"=") for part in value.split(b";")] for value in raw.to_pylist()]
+    refused = {row: "a pair has no '='" for row, found in enumerate(pairs) if any(len(one) < 2 for one in found or ())}
+    texts = [
+        None if found is None or row in refused else b"{%s}" % b",".join(b'"%s":"%s"' % tuple(one) for one in found)
+        for row, found in enumerate(pairs)
+    ]
+    return keys_and_values.Column("pairs", pa.array(texts, pa.binary())), refused
+
+
+@pytest.fixture(autouse=True)
+def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONVERTERS, "pairs", Converter("pairs", "json", read, wrapped=True))
+
+
+def sink(**changes: Any) -> Sink:
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "converter": {"value": "pairs"}}
+    return Sink(**{**fixed, **changes})
+
+
+def landed(sink: Sink, *values: bytes) -> dict[str, bytes]:
+    records = [Record("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
+    return {made.file.key: made.body for made in preview(sink, "t", records, STAMP).objects}
+
+
+def test_its_values_are_rows_of_a_table() -> None:
+    (body,) = landed(sink(format={"type": "parquet"}), b"a=1;b=x", b"a=2").values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"a": "1", "b": "x"}, {"a": "2", "b": None}]
+
+
+def test_its_values_are_lines_of_json() -> None:
+    (body,) = landed(sink(), b"a=1;b=x").values()
+    assert body == b'{"a":"1","b":"x"}\n'
+
+
+def test_a_layout_finds_their_fields() -> None:
+    made = landed(sink(layout={"partition_by": ["a"]}), b"a=1", b"a=2")
+    assert list(made) == ["t/a=1/t(0_000000000000).json", "t/a=2/t(0_000000000001).json"]
+
+
+def test_the_model_says_which_converters_there_are() -> None:
+    with pytest.raises(ValidationError, match="'boolean' or 'pairs'"):
+        sink(converter={"value": "pears"})

@@ -1,0 +1,148 @@
+"""Columns: what JSON objects show, how two of them unite, and when they do not."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.records.schema.columns.arrow import from_arrow, to_arrow
+from s3lake.records.schema.columns.types import (
+    Columns,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    from_document,
+    to_document,
+)
+from s3lake.records.schema.columns.union import Conflict, find_illegal_name, merge_columns, unify_columns, unify_types
+
+
+def type_of(document: Any) -> Type:
+    """A type as the index writes it."""
+    return from_document({"": document})[""]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        ("int64", "int64", "int64"),
+        ("int64", "double", "double"),
+        ("double", "int64", "double"),
+        ("int32", "int64", "int64"),
+        ("int32", "double", "double"),
+        ("double", "float", "double"),
+        ("int32", "float", "double"),
+        ("float", "int64", "double"),
+        ({"map": "int32"}, {"map": "int64"}, {"map": "int64"}),
+        (None, "string", "string"),
+        ("string", None, "string"),
+        ({"list": "int64"}, {"list": "double"}, {"list": "double"}),
+        ({"list": None}, {"list": "bool"}, {"list": "bool"}),
+        ({"struct": {}}, {"struct": {"a": "bool"}}, {"struct": {"a": "bool"}}),
+        (
+            {"struct": {"a": "int64", "b": "string"}},
+            {"struct": {"c": "bool", "a": "double"}},
+            {"struct": {"a": "double", "b": "string", "c": "bool"}},
+        ),
+    ],
+)
+def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
+    assert unify_types(type_of(one), type_of(other), "a") == type_of(united)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("int64", "string", "field 'a' is string, the sink's files have int64"),
+        ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
+        ("timestamp", "int64", "field 'a' is int64, the sink's files have timestamp"),
+        ("decimal(4,2)", "decimal(5,2)", "field 'a' is decimal(5,2), the sink's files have decimal(4,2)"),
+        ({"map": "int64"}, {"struct": {}}, "field 'a' is struct<>, the sink's files have map<string, int64>"),
+        ({"map": "date"}, {"map": "string"}, "field 'a{}' is string, the sink's files have date"),
+        ("string", {"struct": {}}, "field 'a' is struct<>, the sink's files have string"),
+        (
+            {"list": "int64"},
+            {"struct": {"b": "bool"}},
+            "field 'a' is struct<b: bool>, the sink's files have list<int64>",
+        ),
+        ({"list": "int64"}, {"list": "string"}, "field 'a[]' is string, the sink's files have int64"),
+        (
+            {"struct": {"b": "bool"}},
+            {"list": None},
+            "field 'a' is list<unknown>, the sink's files have struct<b: bool>",
+        ),
+        (
+            {"struct": {"b": {"struct": {"c": "string"}}}},
+            {"struct": {"b": {"struct": {"c": "double"}}}},
+            "field 'a.b.c' is double, the sink's files have string",
+        ),
+    ],
+)
+def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: str) -> None:
+    with pytest.raises(Conflict) as conflict:
+        unify_types(type_of(one), type_of(other), "a")
+    assert str(conflict.value) == said
+
+
+def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
+    one = from_document({"a": "int64", "s": {"struct": {"x": "bool"}}})
+    other = from_document({"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}})
+    assert to_document(merge_columns(one, other)) == {
+        "a": "int64",
+        "s": {"struct": {"x": "bool", "y": "int64"}},
+        "b": "bool",
+    }
+
+
+def test_what_pyarrow_saw_only_null_is_no_column_and_a_timestamp_without_a_zone_is_a_string() -> None:
+    assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
+    assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
+        "a": Primitive.STRING,
+        "b": List(Primitive.STRING),
+    }
+
+
+def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
+    assert find_illegal_name(from_document({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}})) is None
+    assert find_illegal_name(from_document({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}})) == "a.c-d"
+
+
+_types = st.recursive(
+    st.sampled_from([*Primitive, Decimal(4, 2)]),
+    lambda inner: (
+        st.builds(List, inner)
+        | st.builds(Map, inner)
+        | st.builds(Struct, st.dictionaries(st.sampled_from("abc"), inner, min_size=1))
+    ),
+    max_leaves=6,
+)
+_columns = st.dictionaries(st.sampled_from("abcd"), _types, min_size=1)
+
+
+@given(_columns)
+def test_columns_survive_a_file(columns: Columns) -> None:
+    assert from_arrow(to_arrow(columns)) == columns
+
+
+@given(_columns, _columns)
+def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> None:
+    try:
+        united = unify_columns(one, other)
+    except Conflict:
+        with pytest.raises(Conflict):
+            unify_columns(other, one)
+        return
+    assert to_document(unify_columns(other, one)) == to_document(united)  # but for the order of fields
+    assert unify_columns(united, one) == united
+
+
+@given(_columns, _columns)
+def test_it_does_not_matter_how_often_they_are_merged(one: Columns, other: Columns) -> None:
+    once = merge_columns(one, other)
+    assert merge_columns(once, other) == once
+    assert merge_columns(once, one) == once
