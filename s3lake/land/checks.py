@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError, GateError
-from s3lake.index.commit.open_and_close import ask_kafka
+from s3lake.index.commit.log_checks import ask_kafka
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.index.commit import dead_letter_reasons
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import MOST_FILES, File, Recorded, files_of
 from s3lake.index.commit.protocol import Staged
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of
 from s3lake.land.engine import ReadRequest, Steps, refusal_error

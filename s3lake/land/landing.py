@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.index.commit import open_and_close, protocol
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import MOST_FILES, TopicHead, count_data_files
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried

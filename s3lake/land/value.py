@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, TooManyFilesError
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
 from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.store.trial import ensure_tried
 from s3lake.lake.form import form_of
 from s3lake.lake.objects.columns import cast_column

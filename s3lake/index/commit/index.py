@@ -213,6 +213,11 @@ class TopicIndex:
         """Compare-and-swap of a tile."""
         return self.swap(self.tile_key(tile.hour), tile, etag)
 
+    def create_announced_tile(self, head: TopicHead) -> None:
+        """Create the tile that `head` announces. The process that announced it may have crashed before that."""
+        if head.new is not None and self.tile(head.new.hour) is None:
+            self.create(self.tile_key(head.new.hour), head.new)
+
     def record(self, manifest: Manifest) -> None:
         """Write a manifest and read it back: a commit without one can never be read or swept.
 

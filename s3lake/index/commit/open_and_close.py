@@ -3,17 +3,18 @@
 One tile is open at a time, the last. Only `topic.json` adds tiles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import TABLE, TopicHead
 from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, require_same_log
 from s3lake.index.commit.recovery import settle_pending_commit
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.stamps import find_stamps_ahead
 from s3lake.index.plan.tile import Span, Tile
-from s3lake.source.offsets import Offsets, TopicOffsets
+from s3lake.source.offsets import Offsets
 
 
 def open_hour(
@@ -47,7 +48,7 @@ def open_hour(
         if hours.in_ranges(hour, head.hours):
             return head
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
-            create_announced_tile(index, head)  # the tile before is read when it is closed
+            index.create_announced_tile(head)  # the tile before is read when it is closed
         clock_ms = hours.now_ms() if now_ms is None else now_ms
         creation = _plan_tile(index, offsets, hour, head, earliest_hour, clock_ms)
         if creation is None:
@@ -107,7 +108,7 @@ def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -
                 "another name"
             )
         _refuse_other_owner(index, head, owner)
-        create_announced_tile(index, head)
+        index.create_announced_tile(head)
         table_owner = head.owner or tuple(owner)
         if hours.in_ranges(hour, head.hours):
             if table_owner == head.owner or index.swap(index.head_key, head.revise(owner=table_owner), etag):
@@ -121,12 +122,6 @@ def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -
             return
 
 
-def create_announced_tile(index: TopicIndex, head: TopicHead) -> None:
-    """Write the tile that was announced last; who announced it may have died before."""
-    if head.new is not None and index.tile(head.new.hour) is None:
-        index.create(index.tile_key(head.new.hour), head.new)
-
-
 def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, now_ms: int) -> Tile:
     """Write the tile's edges for good, after settling what is pending. `now_ms`: see `open_hour`.
 
@@ -137,7 +132,7 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
     while True:
         stored = index.tile(hour)
         if stored is None:
-            create_announced_tile(index, head)
+            index.create_announced_tile(head)
             stored = index.existing_tile(hour)
         tile, etag = stored
         if tile.closed:
@@ -150,73 +145,6 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
         shut = tiles.close_tile(tile, kafka, find_stamps_ahead(kafka, now_ms))
         if index.swap_tile(shut, etag):
             return shut
-
-
-def ask_kafka(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> TopicOffsets:
-    """Ask Kafka for the offsets around `hour`, of the topic that the index was made from.
-
-    Raises:
-        DataLossError: the topic was deleted, or is another one.
-        KafkaUnavailableError: the brokers did not answer in time.
-    """
-    kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
-    require_same_topic(index, head, kafka)
-    return kafka
-
-
-def require_same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
-    """Refuse a topic that was deleted, or deleted and created again.
-
-    Raises:
-        DataLossError: Kafka's topic is another one than the index was cut from.
-    """
-    if head.topic_id == TABLE:
-        raise ConfigurationError(
-            f"topic {index.topic!r}: the index of this sink holds tables of this name that an asset handed in; land "
-            "the topic by another sink"
-        )
-    if head.topic_id and not kafka.exists:
-        raise DataLossError(
-            f"topic {index.topic!r} was deleted: the index was cut from topic id {head.topic_id}, Kafka has none; "
-            "create it again, or take it out of topics"
-        )
-    if head.topic_id and kafka.topic_id != head.topic_id:
-        raise DataLossError(
-            f"topic {index.topic!r} was created again: the index was cut from topic id {head.topic_id}, Kafka has "
-            f"{kafka.topic_id}; to go on with the present topic run `s3lake index accept --topic {index.topic}`"
-        )
-
-
-def require_same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> None:
-    """Refuse a log with other records at the offsets that the tile landed.
-
-    Kafka is asked only where another leader was elected since.
-
-    Raises:
-        DataLossError: with the offsets at which records wait that would never be landed.
-    """
-    cut = find_truncated_offsets(index, offsets, tile, kafka)
-    if cut:
-        ranges = ", ".join(
-            f"topic-partition {partition}: offsets {at} to {tile.partitions[partition].committed - 1}"
-            for partition, at in cut.items()
-        )
-        raise DataLossError(
-            f"topic {index.topic!r}: a leader was elected that lacked records which are landed, and what it has at "
-            f"their offsets was written since and is not landed ({ranges}). The landed files are the only copy of the "
-            f"former records. To land the new ones next to them run `s3lake index accept --topic {index.topic}`"
-        )
-
-
-def find_truncated_offsets(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> Mapping[int, int]:
-    """Per topic-partition of the tile whose log was cut below what is committed: where."""
-    reached = {}
-    for partition, epoch in tile.epochs.items():
-        log, committed = kafka.partitions.get(partition), tile.partitions[partition].committed
-        if log is not None and log.epoch not in (None, epoch) and committed > log.log_start:
-            reached[partition] = (committed, epoch)
-    cut = offsets.find_truncations(index.topic, reached) if reached else {}
-    return {partition: max(at, kafka.partitions[partition].log_start) for partition, at in sorted(cut.items())}
 
 
 def _plan_tile(

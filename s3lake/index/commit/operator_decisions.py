@@ -8,7 +8,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import create_announced_tile, find_truncated_offsets
+from s3lake.index.commit.log_checks import find_truncated_offsets
 from s3lake.index.commit.recovery import roll_commit_back, settle_and_sweep_hour, sweep_garbage
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Span, Tile
@@ -57,7 +57,7 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
             raise ConfigurationError(f"topic {index.topic!r} has no index yet: there is nothing to accept")
         head, etag = stored
         if not dry_run:
-            create_announced_tile(index, head)
+            index.create_announced_tile(head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
         # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
         settled = [

@@ -1,7 +1,17 @@
-"""How a micro-batch becomes a commit (docs/design/commit.md).
+"""Write a micro-batch as a commit. This is the order of the steps (docs/design/commit.md has the reasons).
 
-It is staged as invisible uploads, entered in the tile by compare-and-swap, and then settled by the same code that
-recovers it when its writer crashes.
+| step | function | what |
+|---|---|---|
+| 1 | `begin_micro_batch`: `prepare_tile` | settles the pending commit, sweeps garbage; the tile's ETag is the fence |
+| 2 | `begin_micro_batch`: `next_batch` | plans offset ranges; then the caller stages invisible uploads |
+| | `require_log_unchanged` | checks that Kafka's log is still the planned one |
+| 3 | `commit_attempt`: `_record_manifest` | writes the manifest |
+| 4 | `commit_attempt`: `_enter_pending_commit` | makes the commit pending in the tile, by compare-and-swap |
+| 5, 6 | `commit_attempt`: `finish_own_commit` | completes the files, and lists the commit in the tile |
+| | `commit_attempt`: `sweep_garbage` or `follow` | the table follows; replaced objects are deleted |
+
+`recovery.py` has the steps that each process takes for a crashed writer. `replacing_attempts.py` begins commits that
+replace others. With `exactly_once: false`, `commit_attempt_at_once` takes the place of `commit_attempt`.
 """
 
 import uuid
@@ -17,30 +27,20 @@ from s3lake.errors import (
     ConfigurationError,
     DataLossError,
     FencedError,
-    ForeignObjectError,
     KafkaUnavailableError,
     MissingDocumentError,
     StoreConflictError,
 )
-from s3lake.index.commit import open_and_close
+from s3lake.index.commit.commit_files import abort_uploads, complete_files
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import find_truncated_offsets, require_same_log
-from s3lake.index.commit.recovery import (
-    abort_uploads,
-    complete_files,
-    finish_pending_commit,
-    roll_commit_forward,
-    settle_and_sweep_hour,
-    settle_pending_commit,
-    sweep_garbage,
-)
+from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, require_same_log
+from s3lake.index.commit.recovery import finish_own_commit, prepare_tile, roll_commit_forward, sweep_garbage
 from s3lake.index.commit.sums import Commits, measure_waits
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, next_batch
 from s3lake.index.plan.stamps import find_stamps_ahead
 from s3lake.index.plan.tile import Tile, Wait
-from s3lake.index.store import COMMIT
 from s3lake.source.offsets import Offsets
 
 PUT = "put"
@@ -140,7 +140,7 @@ def begin_micro_batch(
             if tile.garbage:
                 sweep_garbage(index, hour)  # if it was denied: all is landed, and the user has to know
             return None
-        kafka = open_and_close.ask_kafka(index, offsets, head, hour)
+        kafka = ask_kafka(index, offsets, head, hour)
         require_same_log(index, offsets, tile, kafka)
         if not tile.closed:
             over = now_ms >= hours.end_ms(hour) + grace_ms
@@ -153,29 +153,6 @@ def begin_micro_batch(
                 tile, etag = grown, swapped
         batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
         return create_attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
-
-
-def prepare_tile(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
-    """Step 1: the tile with nothing pending, swept, and no key that another program has taken, and its ETag.
-
-    With the topic's `head` a tile that was announced last and is not there is written.
-
-    Raises:
-        MissingDocumentError: the tile is gone.
-        ForeignObjectError: keys of an earlier attempt have another program's objects.
-    """
-    while True:
-        stored = settle_and_sweep_hour(index, hour)
-        if stored is None:
-            if head is not None:
-                open_and_close.create_announced_tile(index, head)
-            index.existing_tile(hour)
-            continue
-        tile, etag = stored
-        if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
-            return tile, etag
-        _refuse_foreign(index, tile)
-        index.swap_tile(tile.revise(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
 
 
 def create_attempt(
@@ -206,7 +183,7 @@ def require_log_unchanged(index: TopicIndex, offsets: Offsets, head: TopicHead, 
         DataLossError: the topic is another one, or its log was cut below what is landed.
         KafkaUnavailableError: the log was cut behind it: what was read may not be what is there now.
     """
-    kafka = open_and_close.ask_kafka(index, offsets, head, attempt.tile.hour)
+    kafka = ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
     read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
@@ -231,27 +208,15 @@ def commit_attempt(index: TopicIndex, attempt: Attempt, staged: Staged) -> Commi
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _record(index, _build_manifest(index, attempt, staged), attempt.replaced_manifests)
-    hour = attempt.tile.hour
-    pending = attempt.tile.revise(pending=attempt.commit)
-    entered = index.swap_tile(pending, attempt.etag)
-    if entered is None:
-        _require_mine(index, attempt, staged)
-    settled = entered and finish_pending_commit(index, pending, entered, manifest)
-    settled = settled or settle_pending_commit(index, hour)
-    if settled is None or attempt.commit not in settled[0].commits:
-        settle_and_sweep_hour(index, hour)
-        if settled is not None and settled[0].foreign:
-            _refuse_foreign(index, settled[0])
-        raise FencedError(
-            f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload could not be completed, or "
-            "another writer replaced it; nothing of it is visible"
-        )
+    manifest = _record_manifest(index, _build_manifest(index, attempt, staged), attempt.replaced_manifests)
+    pending, etag = _enter_pending_commit(index, attempt, staged)
+    tile = finish_own_commit(index, pending, etag, manifest)
     # Readers of the index have switched. A sweep lets what follows the index follow first.
-    swept = sweep_garbage(index, hour, (*attempt.replaced_manifests, manifest)) if attempt.replaces else None
-    if not attempt.replaces:
-        index.follow(hour)
-    return Committed(manifest, (swept or settled)[0])
+    if attempt.replaces:
+        swept = sweep_garbage(index, tile.hour, (*attempt.replaced_manifests, manifest))
+        return Committed(manifest, swept[0] if swept else tile)
+    index.follow(tile.hour)
+    return Committed(manifest, tile)
 
 
 def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
@@ -264,7 +229,7 @@ def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) 
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     planned = msgspec.structs.replace(_build_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
-    manifest = _record(index, planned, attempt.replaced_manifests)
+    manifest = _record_manifest(index, planned, attempt.replaced_manifests)
     outcomes = complete_files(index, manifest)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
@@ -285,7 +250,7 @@ def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) 
     )
 
 
-def _record(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
+def _record_manifest(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
     """Step 3: the manifest, once it is in the index; manifests that were read of what it replaces spare requests."""
     try:
         if manifest.replaces and manifest.reason != PUT:
@@ -327,10 +292,16 @@ def require_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Ma
         )
 
 
-def _require_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
-    """Step 4's condition failed: by this attempt's own write, or because another process was first."""
-    if _is_mine(index, attempt):
-        return
+def _enter_pending_commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> tuple[Tile, str | None]:
+    """Step 4: make the commit pending in the tile. Return that tile and its ETag, None if the answer was lost.
+
+    Raises:
+        FencedError: another process was first; the uploads are aborted.
+    """
+    pending = attempt.tile.revise(pending=attempt.commit)
+    etag = index.swap_tile(pending, attempt.etag)
+    if etag is not None or _is_mine(index, attempt):
+        return pending, etag
     abort_uploads(index.store, staged.files, index.pace)
     stored = index.tile(attempt.tile.hour)
     tile = stored[0] if stored else None
@@ -345,18 +316,6 @@ def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
     """Return whether the condition of this attempt failed because of its own repeated request."""
     stored = index.tile(attempt.tile.hour)
     return stored is not None and (stored[0].pending == attempt.commit or attempt.commit in stored[0].commits)
-
-
-def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
-    for key in tile.foreign:
-        head = index.store.head(key) if key.startswith(index.data) else None
-        if head is not None:
-            raise ForeignObjectError(
-                f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "
-                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: if the sink "
-                "had another name, set index.name to that name; else move the object away, or give the sink another "
-                "prefix"
-            )
 
 
 def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:

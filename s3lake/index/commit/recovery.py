@@ -1,33 +1,81 @@
-"""Settle and sweep: a writer's own last steps, and everybody's recovery (docs/design/commit.md).
+"""Prepare an hour for a writer, settle its pending commit, and sweep its garbage (docs/design/commit.md).
 
-Whoever finds a pending commit finishes it, forward when every upload can still be completed, else back. Both are
-decided from the store alone, so no reader of Kafka is needed, and any number may do it at once.
+A writer and each process that finds its pending commit run the same code. It finishes the commit: forward if every
+upload can still be completed, else back. The store alone decides that, so Kafka is not asked, and any number of
+processes may do it at once.
+
+    prepare_tile                        step 1 of every write
+        settle_and_sweep_hour
+            settle_pending_commit
+                finish_pending_commit   completes the files, then rolls the commit forward or back
+            sweep_garbage               deletes the objects of commits that the tile has given up
+    finish_own_commit                   steps 5 and 6 of the writer
+        finish_pending_commit
 """
 
-import itertools
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import partial
-from typing import Literal, TypeVar
 
-from s3lake.errors import S3LakeError, StoreDeniedError
+from s3lake.errors import FencedError, ForeignObjectError, StoreDeniedError
 from s3lake.index.commit import sums
-from s3lake.index.commit.documents import File, Manifest
-from s3lake.index.commit.index import PACE, Pace, TopicIndex
+from s3lake.index.commit.commit_files import (
+    abort_and_delete_file,
+    complete_files,
+    delete_own_object,
+    map_in_parallel,
+)
+from s3lake.index.commit.documents import Manifest, TopicHead
+from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
-from s3lake.index.store import COMMIT, Head, Store
+from s3lake.index.store import COMMIT
 
 _log = logging.getLogger(__name__)
-A = TypeVar("A")
-B = TypeVar("B")
 
 
-_LONGEST_PAUSE_S = 5.0
-Completion = Literal["landed", "foreign", "vanished", "skipped"]
+def prepare_tile(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
+    """Step 1 of every write: settle and sweep the hour. Return its tile and the tile's ETag.
+
+    Nothing is pending in this tile, and no key of it is taken by another program's object. With the topic's `head`
+    the tile is created if it was announced last and is missing.
+
+    Raises:
+        MissingDocumentError: the tile is missing.
+        ForeignObjectError: keys of an earlier attempt have another program's objects.
+    """
+    while True:
+        stored = settle_and_sweep_hour(index, hour)
+        if stored is None:
+            if head is not None:
+                index.create_announced_tile(head)
+            index.existing_tile(hour)
+            continue
+        tile, etag = stored
+        if not tile.foreign or tile.landed:  # a landed hour is written again by a rewrite only, under new names
+            return tile, etag
+        _require_no_foreign_objects(index, tile)
+        index.swap_tile(tile.revise(foreign=()), etag)  # they are deleted, or the sink writes elsewhere now
+
+
+def settle_and_sweep_hour(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
+    """Settle the pending commit of `hour` and sweep its garbage. Return the tile and its ETag, None if it is missing.
+
+    Garbage that cannot be deleted, or that a table may list, stays in the tile. No process waits for that: the names
+    of its objects are never used again.
+    """
+    while True:
+        settled = settle_pending_commit(index, hour)
+        if settled is None or not settled[0].garbage:
+            return settled
+        try:
+            swept = sweep_garbage(index, hour)
+        except StoreDeniedError as error:
+            _log.warning("%s %s: files of commits that were given up stay visible: %s", index.topic, hour, error)
+            return settled
+        if swept is None or swept[0].pending is None:
+            return swept
 
 
 def settle_pending_commit(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
@@ -140,63 +188,6 @@ def _can_delete_garbage(index: TopicIndex, tile: Tile) -> bool:
     return error is None
 
 
-def settle_and_sweep_hour(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
-    """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
-
-    Garbage that may not be deleted, or that a table may list, stays, and no process waits: its names are never used.
-    """
-    while True:
-        settled = settle_pending_commit(index, hour)
-        if settled is None or not settled[0].garbage:
-            return settled
-        try:
-            swept = sweep_garbage(index, hour)
-        except StoreDeniedError as error:
-            _log.warning("%s %s: files of commits that were given up stay visible: %s", index.topic, hour, error)
-            return settled
-        if swept is None or swept[0].pending is None:
-            return swept
-
-
-def abort_and_delete_file(store: Store, manifest: Manifest, file: File) -> None:
-    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
-    store.abort_upload(file.key, file.upload)
-    delete_own_object(store, manifest, file)
-
-
-def delete_own_object(store: Store, manifest: Manifest, file: File) -> None:
-    """Delete the object at a file's key if that is really this commit's.
-
-    An object whose key says no offset stays: a listed commit may name that key too, and have nothing else there.
-    """
-    if replaces_object(manifest, file):
-        return
-    head = store.head(file.key)
-    if head is not None and belongs_to_commit(head, manifest.id):
-        store.delete(file.key)
-
-
-def replaces_object(manifest: Manifest, file: File) -> bool:
-    """Return whether the file replaces the object at its key. Dead letters do not: their keys have an offset."""
-    return manifest.replacing and file.stream != "dead_letters"
-
-
-def belongs_to_commit(head: Head, commit: str) -> bool:
-    """Rule R1: an object is a commit's if its metadata says so; ETag, size and time are no identity."""
-    return head.metadata.get(COMMIT) == commit
-
-
-def abort_uploads(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
-    """Abort the uploads of an attempt that no process can have begun to publish.
-
-    What cannot be dropped stays, invisible: tidying up never takes the place of the error that it follows.
-    """
-    try:
-        map_in_parallel(lambda file: store.abort_upload(file.key, file.upload), files, pace)
-    except S3LakeError as error:
-        _log.warning("uploads that are not needed stay in %s: %s", store.bucket, error)
-
-
 def roll_commit_back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
     """Return the tile with its pending commit rolled back."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
@@ -206,44 +197,39 @@ def roll_commit_back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, 
     return tile.revise(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
-def complete_files(index: TopicIndex, manifest: Manifest) -> dict[str, Completion]:
-    """Make the files of a manifest visible until one cannot be: what came of each key."""
-    stop = threading.Event()
-    young = time.time() - manifest.created_ms / 1000 < index.pace.young_s
-    patient_until = time.monotonic() + (index.pace.patience_s if young else 0.0)
+def finish_own_commit(index: TopicIndex, pending: Tile, etag: str | None, manifest: Manifest) -> Tile:
+    """Steps 5 and 6 of the writer: finish the commit that it has made pending. Return the tile that lists it.
 
-    def complete_file(file: File) -> tuple[str, Completion]:
-        outcome: Completion = "skipped" if stop.is_set() else _complete_file(index, file, manifest, patient_until)
-        if outcome == "landed":
-            index.store.tag_offsets(file.key, file.first_offset, file.last_offset, file.records)
-        else:
-            stop.set()  # the commit goes back: make nothing more of it visible
-        return file.key, outcome
+    Args:
+        index: the index of the sink and topic.
+        pending: the tile with the pending commit.
+        etag: of that tile; None if the answer to its PUT was lost.
+        manifest: of the commit.
 
-    return dict(map_in_parallel(complete_file, manifest.files, index.pace))
+    Raises:
+        FencedError: the commit was rolled back, or replaced by another writer.
+        ForeignObjectError: it was rolled back because another program's object has one of its keys.
+    """
+    settled = finish_pending_commit(index, pending, etag, manifest) if etag is not None else None
+    settled = settled or settle_pending_commit(index, pending.hour)
+    if settled is not None and manifest.id in settled[0].commits:
+        return settled[0]
+    settle_and_sweep_hour(index, pending.hour)
+    if settled is not None and settled[0].foreign:
+        _require_no_foreign_objects(index, settled[0])
+    raise FencedError(
+        f"commit {manifest.id} of {index.topic} {pending.hour} was rolled back: an upload could not be completed, or "
+        "another writer replaced it; nothing of it is visible"
+    )
 
 
-def _complete_file(index: TopicIndex, file: File, manifest: Manifest, patient_until: float) -> Completion:
-    store, pause = index.store, index.pace.pause_s
-    for look in itertools.count(1):
-        answer = store.complete_upload(file.key, file.upload, file.parts, replace=replaces_object(manifest, file))
-        if answer == "completed":
-            return "landed"
-        head = store.head(file.key)
+def _require_no_foreign_objects(index: TopicIndex, tile: Tile) -> None:
+    for key in tile.foreign:
+        head = index.store.head(key) if key.startswith(index.data) else None
         if head is not None:
-            if belongs_to_commit(head, manifest.id):
-                return "landed"
-            return "foreign" if answer == "taken" else "vanished"
-        if answer == "refused" or (look >= index.pace.looks and time.monotonic() >= patient_until):
-            break
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
-    return "vanished"
-
-
-def map_in_parallel(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
-    todo = list(items)
-    if pace.parallel == 1 or len(todo) < 2:
-        return [work(item) for item in todo]
-    with ThreadPoolExecutor(min(pace.parallel, len(todo)), "s3lake-commit") as pool:
-        return list(pool.map(work, todo))
+            raise ForeignObjectError(
+                f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "
+                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: if the sink "
+                "had another name, set index.name to that name; else move the object away, or give the sink another "
+                "prefix"
+            )

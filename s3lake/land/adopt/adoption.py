@@ -13,7 +13,6 @@ from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.open_and_close import create_announced_tile
 from s3lake.index.plan.tile import Span, Tile
 from s3lake.land.adopt.group import GroupOffsets, Groups
 from s3lake.land.adopt.lenses import read_locks
@@ -288,4 +287,4 @@ def _write(index: TopicIndex, hour: str, kafka: TopicOffsets, starts: dict[int, 
         )
         if written:
             break
-    create_announced_tile(index, head)
+    index.create_announced_tile(head)

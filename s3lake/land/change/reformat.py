@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Recorded, files_of
 from s3lake.index.commit.protocol import Attempt, Staged
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import ObjectShape, open_columns

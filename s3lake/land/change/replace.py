@@ -12,9 +12,10 @@ import msgspec
 
 from s3lake.errors import FencedError
 from s3lake.index.commit import dead_letter_reasons, protocol
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
-from s3lake.index.commit.recovery import abort_uploads, settle_pending_commit, sweep_garbage
+from s3lake.index.commit.recovery import prepare_tile, settle_pending_commit, sweep_garbage
 from s3lake.index.commit.replacing_attempts import begin_replacement, merge_offset_ranges
 from s3lake.index.commit.sealed_marker import renew_existing
 from s3lake.index.plan.tile import Tile
@@ -162,7 +163,7 @@ def settle_hour(target: TopicSink, hour: str) -> Tile:
     """
     settle_pending_commit(target.index, hour)
     _follow(target, hour)
-    tile, _ = protocol.prepare_tile(target.index, hour)
+    tile, _ = prepare_tile(target.index, hour)
     while tile.garbage:  # its deletion was denied, and the caller has to know
         _follow(target, hour)
         swept = sweep_garbage(target.index, hour)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
-from s3lake.index.commit import protocol
+from s3lake.index.commit import recovery
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit_attempt, commit_attempt_at_once
@@ -61,7 +61,7 @@ def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index
 
 
 def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "finish_pending_commit", lambda *_: None)
+    monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: monkeypatch.undo())
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     assert commit_attempt(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
@@ -69,7 +69,7 @@ def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicInd
 
 
 def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "finish_pending_commit", lambda *_: index.store.delete(index.tile_key(FIVE)))
+    monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: index.store.delete(index.tile_key(FIVE)))
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):

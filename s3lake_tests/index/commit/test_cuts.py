@@ -12,7 +12,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.index.commit import protocol, recovery
+from s3lake.index.commit import commit_files, protocol
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake_tests.conftest import EXAMPLES, slow_after
 from s3lake_tests.index.commit import changing, works
@@ -57,7 +57,7 @@ def asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             protocol.require_log_unchanged(me.index, me.offsets, stored[0], attempt)
         except (DataLossError, KafkaUnavailableError):
-            recovery.abort_uploads(me.store, read.files, me.index.pace)
+            commit_files.abort_uploads(me.store, read.files, me.index.pace)
             raise
         return read
 

@@ -1,15 +1,12 @@
 """The steps of recovery, each alone: what becomes of the tile, and what is asked of the store."""
 
-import threading
-from time import sleep
 from types import SimpleNamespace
 
-import msgspec
 import pytest
 
-from s3lake.index.commit import recovery
+from s3lake.index.commit import commit_files, recovery
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.index import PACE, TopicIndex
 from s3lake.index.commit.recovery import fence_commit
 from s3lake.index.plan.tile import Span, Tile
 from s3lake.index.store import COMMIT
@@ -32,6 +29,7 @@ def ended(index: TopicIndex) -> list[str]:
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
     time = SimpleNamespace(time=lambda: NOW_MS / 1000, monotonic=lambda: 0.0, sleep=lambda _: None)
     monkeypatch.setattr(recovery, "time", time)
+    monkeypatch.setattr(commit_files, "time", time)
 
 
 def file(key: str) -> File:
@@ -82,30 +80,6 @@ def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
     assert ended(index) == ["b"]
 
 
-def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
-    data, letters = file("a"), msgspec.structs.replace(file("letters"), stream="dead_letters")
-    for key in ("a", "letters"):
-        put(index, key, "gone")
-        recovery.delete_own_object(index.store, manifest("gone", replacing=True), {"a": data, "letters": letters}[key])
-
-    assert list(index.store.list("")) == ["a"]
-
-
-def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
-    put(index, "a", "another program's")
-
-    assert recovery.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
-
-
-def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    pauses: list[float] = []
-    monkeypatch.setattr(recovery.time, "sleep", pauses.append)
-    monkeypatch.setattr(index.store, "complete_upload", lambda *_, **__: "refused")
-
-    assert recovery.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
-    assert pauses == []
-
-
 @pytest.mark.parametrize(("completed", "garbage"), [(True, ("new",)), (False, ())])
 def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
     completed: bool, garbage: tuple[str, ...], index: TopicIndex
@@ -117,14 +91,6 @@ def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
 
     assert recovery.finish_pending_commit(index, former, "former", manifest("new", "a", "b")) is None
     assert index.existing_tile(FIVE)[0] == Tile(FIVE, {0: Span(0, 0)}, rev=2 + completed, garbage=garbage)
-
-
-def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
-    threads = recovery.map_in_parallel(
-        lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2)
-    )
-
-    assert len(set(threads)) == 2
 
 
 # Fencing
@@ -188,8 +154,9 @@ def under_way() -> World:
 def settled(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     time = SimpleNamespace(time=lambda: clock.now, monotonic=lambda: clock.now, sleep=clock.sleep)
     monkeypatch.setattr(recovery, "time", time)
+    monkeypatch.setattr(commit_files, "time", time)
     index = world.index
-    index.pace = recovery.PACE
+    index.pace = PACE
     return recovery.settle_pending_commit(index, hour(0))[0]
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from s3lake.index.commit import clean as clean_module
-from s3lake.index.commit import open_and_close, protocol, recovery
+from s3lake.index.commit import commit_files, log_checks, open_and_close, protocol, recovery
 from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
@@ -515,7 +515,7 @@ def aborting_on_any_error(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             return commit(index, attempt, staged)
         except Exception:
-            recovery.abort_uploads(index.store, staged.files, index.pace)
+            commit_files.abort_uploads(index.store, staged.files, index.pace)
             raise
 
     monkeypatch.setattr(protocol, "commit_attempt", tidied)
@@ -533,14 +533,14 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     def remove_at_once(index, hour):
         manifest = index.manifest(hour, doomed[0])
         for file in manifest.files:
-            recovery.abort_and_delete_file(index.store, manifest, file)
+            commit_files.abort_and_delete_file(index.store, manifest, file)
 
     monkeypatch.setattr(clean_module, "fence_commit", only_look)
     monkeypatch.setattr(clean_module, "sweep_garbage", remove_at_once)
 
 
 def without_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "belongs_to_commit", lambda *_: True)
+    monkeypatch.setattr(commit_files, "belongs_to_commit", lambda *_: True)
 
 
 def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,7 +576,7 @@ def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
         settled = recovery.settle_pending_commit(index, hour)
         return recovery.sweep_garbage(index, hour) if settled and settled[0].garbage else settled
 
-    monkeypatch.setattr(protocol, "settle_and_sweep_hour", tidy)
+    monkeypatch.setattr(recovery, "settle_and_sweep_hour", tidy)
 
 
 def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,7 +613,7 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_and_close, "require_same_topic", lambda *_: None)
+    monkeypatch.setattr(log_checks, "require_same_topic", lambda *_: None)
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -636,12 +636,12 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_sparing_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    replacing, remove = recovery.replaces_object, recovery.abort_and_delete_file
+    replacing, remove = commit_files.replaces_object, commit_files.abort_and_delete_file
 
     def removing(*given):
-        monkeypatch.setattr(recovery, "replaces_object", lambda *_: False)
+        monkeypatch.setattr(commit_files, "replaces_object", lambda *_: False)
         remove(*given)
-        monkeypatch.setattr(recovery, "replaces_object", replacing)
+        monkeypatch.setattr(commit_files, "replaces_object", replacing)
 
     monkeypatch.setattr(recovery, "abort_and_delete_file", removing)
 

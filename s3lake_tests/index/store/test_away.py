@@ -11,8 +11,8 @@ import pytest
 
 from s3lake.demo.process import free_ports
 from s3lake.errors import StoreUnavailableError
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import File
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.index.store.trial import try_store

@@ -4,8 +4,8 @@ import sys
 
 import pyarrow as pa
 
+from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import Recorded
-from s3lake.index.commit.recovery import abort_uploads
 from s3lake.land.task.outcomes import Done, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.records.schema.columns.types import from_document, to_document

@@ -1,0 +1,58 @@
+"""The files of a commit: each answer of the store, and what becomes of the file."""
+
+import threading
+from time import sleep
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from s3lake.index.commit import commit_files
+from s3lake.index.commit.documents import File, Manifest, Read
+from s3lake.index.commit.index import Pace, TopicIndex
+from s3lake.index.store import COMMIT
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = SimpleNamespace(time=lambda: 1_700_000_010, monotonic=lambda: 0.0, sleep=lambda _: None)
+    monkeypatch.setattr(commit_files, "time", time)
+
+
+def file(key: str) -> File:
+    return File(key, f"upload of {key}", (), 0, 0, 4, 5, 50)
+
+
+def manifest(commit: str, *keys: str, replacing: bool = False) -> Manifest:
+    files = tuple(map(file, keys))
+    return Manifest(commit, "orders", "2026-11-20T05", {0: Read(0, 5)}, files, replacing=replacing)
+
+
+def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
+    files = {"a": file("a"), "letters": msgspec.structs.replace(file("letters"), stream="dead_letters")}
+    for key in ("a", "letters"):
+        index.store.put(key, b"{}", metadata={COMMIT: "gone"})
+        commit_files.delete_own_object(index.store, manifest("gone", replacing=True), files[key])
+
+    assert list(index.store.list("")) == ["a"]
+
+
+def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
+    index.store.put("a", b"{}", metadata={COMMIT: "another program's"})
+
+    assert commit_files.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
+
+
+def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    pauses: list[float] = []
+    monkeypatch.setattr(commit_files.time, "sleep", pauses.append)
+    monkeypatch.setattr(index.store, "complete_upload", lambda *_, **__: "refused")
+
+    assert commit_files.complete_files(index, manifest("new", "a")) == {"a": "vanished"}
+    assert pauses == []
+
+
+def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
+    threads = commit_files.map_in_parallel(lambda _: sleep(0.01) or threading.get_ident(), range(8), Pace(parallel=2))
+
+    assert len(set(threads)) == 2
