@@ -76,7 +76,7 @@ VERIFY_MAY_IMPORT = {
 
 VERIFY_SHARES = {
     "lake.verify.transforms": {
-        "records.transform.chain.batch",
+        "records.transform.chain.apply",
         "records.transform.chain.chain",
         "records.convert.read.keys_and_values",
         "records.schema.columns.details",

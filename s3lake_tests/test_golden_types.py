@@ -20,12 +20,12 @@ from s3lake.errors import TableConflictError
 from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake.records.schema.columns import grammar
-from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document
 from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.read.avro.test_converter import datum, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 

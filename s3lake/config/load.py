@@ -26,9 +26,9 @@ from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
 from s3lake.config.model import Config
 from s3lake.config.overrides import prefix_of, refuse_unknown
 from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
-from s3lake.config.syntax import properties
+from s3lake.config.syntax import properties_file
 from s3lake.config.syntax.node import Node
-from s3lake.config.syntax.yaml import parse_json, parse_yaml
+from s3lake.config.syntax.yaml_file import parse_json, parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import suggest
@@ -228,7 +228,7 @@ def _parse(text: str, report: Report, dialect: str | None) -> list[Node]:
         return [parse_json(text, report.file)]
     if dialect == "native" or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
         return parse_yaml(text, report.file)
-    return [properties.parse(text, report)]
+    return [properties_file.parse(text, report)]
 
 
 def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> str:

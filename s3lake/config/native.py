@@ -23,7 +23,7 @@ from s3lake.config.model import Config, ConfigModel
 from s3lake.config.overrides import fields, set_path
 from s3lake.config.report import Path, Place, Reference, Report, Setting, format_path
 from s3lake.config.syntax.node import Node
-from s3lake.config.syntax.yaml import parse_yaml
+from s3lake.config.syntax.yaml_file import parse_yaml
 from s3lake.config.variables import Substituted, is_malformed, look_up_variable, substitute
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import is_masked, is_secret

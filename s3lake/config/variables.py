@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from s3lake.config.report import Reference, Report, Setting
-from s3lake.config.syntax import properties
+from s3lake.config.syntax import properties_file
 from s3lake.text.masking import find_logins, is_secret
 
 PROVIDERS = "config.providers"
@@ -231,7 +231,7 @@ class Variables:
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:
             raise UnresolvedReferenceError("names no file or no key; write ${file:path:key}")
-        values = {setting.key: setting.value for setting in properties.read(self._read(path), Report(path))}
+        values = {setting.key: setting.value for setting in properties_file.read(self._read(path), Report(path))}
         if key not in values:
             names = ", ".join(sorted(values)) or "none"
             raise UnresolvedReferenceError(f"file {path} has no key {key!r}; it has {names}")

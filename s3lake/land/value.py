@@ -26,7 +26,7 @@ from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.rows import Form, RowStage, plain_type
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.schema.columns.arrow import from_arrow, to_arrow
+from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow
 from s3lake.records.schema.columns.changes import find_differences, find_type
 from s3lake.records.schema.columns.limits import explain_unsupported
 from s3lake.records.schema.columns.types import Columns, Primitive, from_document, to_document

@@ -11,7 +11,7 @@ from s3lake.config.connectors import iggy_runtime
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.overrides import Override, apply_variables, refuse_unknown
 from s3lake.config.report import Report
-from s3lake.config.syntax.toml import File
+from s3lake.config.syntax.toml_file import File
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads

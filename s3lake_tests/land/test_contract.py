@@ -11,7 +11,7 @@ from s3lake.index.commit.column_history import present, steps
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
-from s3lake_tests.records.convert.read.avro.test_converter import datum, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
 PARQUET = {"format": {"type": "parquet"}}

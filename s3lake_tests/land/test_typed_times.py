@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.read.avro.test_converter import datum, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 MS = 1_705_314_600_000

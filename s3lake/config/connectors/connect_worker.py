@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from s3lake.config.report import Report, Setting, by_key, variable
-from s3lake.config.syntax import properties
+from s3lake.config.syntax import properties_file
 from s3lake.config.variables import PROVIDERS, Variables, declared_providers
 from s3lake.errors import ConfigurationError
 
@@ -68,4 +68,4 @@ def _read(path: Path, report: Report) -> list[Setting]:
     except UnicodeDecodeError:
         raise ConfigurationError(f"--worker {path}: is not UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
-    return list(by_key(properties.read(text, of_worker), of_worker).values())
+    return list(by_key(properties_file.read(text, of_worker), of_worker).values())

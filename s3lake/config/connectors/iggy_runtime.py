@@ -17,8 +17,8 @@ from s3lake.config.connector_keys import Key, Keys
 from s3lake.config.draft import Draft, value_at
 from s3lake.config.overrides import Names, is_list, match, set_path, split_list, upper, variable_names
 from s3lake.config.report import Path, Place, Report, variable
-from s3lake.config.syntax import toml
-from s3lake.config.syntax.toml import File
+from s3lake.config.syntax import toml_file
+from s3lake.config.syntax.toml_file import File
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean
@@ -91,7 +91,7 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[tuple[str, str], File] = {}
-    for connector in map(toml.read, locations.list_files(str(directory))):
+    for connector in map(toml_file.read, locations.list_files(str(directory))):
         name = (connector.role, connector.key)
         if _version(connector) >= _version(newest.setdefault(name, connector)):
             newest[name] = connector

@@ -12,7 +12,7 @@ from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION, TABLES
 from s3lake.config.draft import ConfigDraft, Draft, join_drafts, value_at
 from s3lake.config.report import Report, Setting, Value
-from s3lake.config.syntax import toml
+from s3lake.config.syntax import toml_file
 from s3lake.config.variables import Variables
 from s3lake.text.options import did_you_mean, suggest
 from s3lake.text.quantities import parse_duration, parse_size
@@ -78,9 +78,9 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     Raises:
         ConfigurationError: it is invalid; one line per error.
     """
-    main, variables = toml.parse(content, report.file), references.environment
+    main, variables = toml_file.parse(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
-    runtime = iggy_runtime.apply_to_runtime(toml.File(main.name, {}) if alone else main, variables, report)
+    runtime = iggy_runtime.apply_to_runtime(toml_file.File(main.name, {}) if alone else main, variables, report)
     runtime_settings: list[Setting] = []
     if alone:
         files = [main]
@@ -107,7 +107,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     return join_drafts(sinks, report)
 
 
-def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
+def _put_transforms(file: toml_file.File, sink: Draft, report: Report) -> None:
     """Put the transforms that are enabled, in the order of the file."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
@@ -129,7 +129,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
 
 
 def _read_connector(
-    file: toml.File,
+    file: toml_file.File,
     runtime_settings: Sequence[Setting],
     server: Draft,
     report: Report,
@@ -240,7 +240,7 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
 
 
 def _read_streams(
-    file: toml.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, plugin: str
+    file: toml_file.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, plugin: str
 ) -> Iterator[Draft]:
     """Yield one sink for each stream and topic: both names are in its keys and its lines."""
     streams = file.data.get("streams")
@@ -300,7 +300,7 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
 
-def _read_runtime_settings(file: toml.File, report: Report, references: Variables) -> list[Setting]:
+def _read_runtime_settings(file: toml_file.File, report: Report, references: Variables) -> list[Setting]:
     """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
     for path in (*((section,) for section in (*_RUNTIME, "s3lake")), *TABLES):
         if not isinstance(value_at(file.data, path), dict | None):
@@ -332,7 +332,7 @@ def _put_schema_of_stream(sink: Draft, keys: Keys, prefix: str, *, is_avro: bool
     return path is not None or text is not None
 
 
-def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
+def _put_schema(file: toml_file.File, sink: Draft, keys: Keys, stream: int) -> None:
     """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
     schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
     sink.put("converter.value", schema)

@@ -57,7 +57,7 @@ class Transform(ConfigModel):
 
 def _check_options(type_name: str, options: dict[str, Any], factories: Any) -> None:
     from s3lake.records.transform.families.class_names import UnknownTypeError, build_step
-    from s3lake.records.transform.step.options import OptionError
+    from s3lake.records.transform.step.option_reader import OptionError
 
     try:
         build_step(type_name, options, factories)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from s3lake.lake.verify.log import Records, to_records
 from s3lake.lake.verify.values import Decoded, MapValue, Pairs, PlainJson, SinglePrecision, Uuid
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.chain.chain import Chain
 from s3lake.source.records import SCHEMA
 

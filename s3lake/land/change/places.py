@@ -10,7 +10,7 @@ from s3lake.land.task.rows import encode_rows, group_rows
 from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.object_keys import KeyLayout
-from s3lake.records.schema.columns.arrow import type_of
+from s3lake.records.schema.columns.arrow_types import type_of
 from s3lake.records.schema.columns.time_units import find_time
 from s3lake.records.schema.columns.types import Primitive, Struct, Type, fields_of
 

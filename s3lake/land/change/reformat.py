@@ -47,7 +47,7 @@ from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.object_keys import KeyLayout
-from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.arrow_types import to_arrow
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink

@@ -17,9 +17,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read import checks
-from s3lake.records.convert.read.checks import Refusals
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.convert.read import value_checks
+from s3lake.records.convert.read.value_checks import Refusals
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.sql.query import Path, Query, find, read_fields
 from s3lake.source.records import HEADERS
 
@@ -124,8 +124,8 @@ class Tabulate:
             rows = {row: self.excluded[place] for row, place in enumerate(places) if place in self.excluded}
             refused = rows | refused
         for column, converter in ((values, self.value), (key, self.key)):
-            if converter in checks.CHECKS:
-                refused = checks.CHECKS[converter](column) | refused
+            if converter in value_checks.CHECKS:
+                refused = value_checks.CHECKS[converter](column) | refused
         leaves, shapes = self._read_leaves(values, key, refused)
         schema = self.schema
         columns = {

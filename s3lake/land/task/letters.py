@@ -12,7 +12,7 @@ from s3lake.errors import printable
 from s3lake.index.commit.dead_letter_reasons import Tally
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget
 

@@ -23,7 +23,7 @@ from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, wit
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Staging, StagingRows, Streams, StreamSchemas
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows.parts_by_schema import Part
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.object_keys import KeyLayout
@@ -31,7 +31,7 @@ from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake.records.schema.columns.limits import HAS_LARGE, IN_TABLE
 from s3lake.records.schema.columns.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.records.schema.columns.union import merge_columns
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read import checks
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.keys_and_values import Column
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.transform.sql.query import Projection, project
 
 
@@ -41,7 +41,7 @@ class Prepared:
 def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     """Apply SQL that only names fields to a batch."""
     batch, values = ready.batch, ready.batch.column("value")
-    check = checks.CHECKS.get(projection.converter)
+    check = value_checks.CHECKS.get(projection.converter)
     refused: Refusals = check(values) if check else {}
     projected: list[Any] = []
     for row, value in enumerate(values.to_pylist()):
@@ -50,7 +50,7 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
                 projected.append(project(projection.query, value, projection.converter, ()))
             except ValueError as error:
                 refused[row] = str(error)
-    left = checks.list_others(batch.num_rows, refused)
+    left = value_checks.list_others(batch.num_rows, refused)
     rows = ready.rows
     if left is not None:
         batch, rows = batch.take(left), left if rows is None else rows.take(left)

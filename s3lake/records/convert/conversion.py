@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from s3lake.records.convert.fit.contract import Contract
 from s3lake.records.convert.fit.schema_projection import SchemaProjector
-from s3lake.records.convert.read import checks
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
-from s3lake.records.convert.read.json import to_columns
-from s3lake.records.convert.read.json.to_columns import Table
+from s3lake.records.convert.read.json import object_columns
+from s3lake.records.convert.read.json.object_columns import Table
 from s3lake.records.convert.read.keys_and_values import Column, Envelope, Rows
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import group_by_id
 from s3lake.records.convert.rows import headers, lines, sidecars, tables
 from s3lake.records.convert.rows.parts_by_schema import Part, Streams, merge_parts
@@ -329,7 +329,7 @@ class Conversion:
         assert table is not None, "without a contract it is read at once"
         converted.columns, converted.seen = table.columns, merge_columns(converted.seen, table.seen)
         converted.large |= table.large
-        nothing = dict.fromkeys(range(len(rows)), to_columns.NOTHING) if table.batch is None else {}
+        nothing = dict.fromkeys(range(len(rows)), object_columns.NOTHING) if table.batch is None else {}
         return converted.refuse(rows, nothing | table.refused), table
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
@@ -338,7 +338,7 @@ class Conversion:
         if self.format == "bytes":
             return _fill_nulls(rows.kafka.column("value"))
         if self.format == "text":
-            return checks.replace_line_breaks(_fill_nulls(rows.value.data))
+            return value_checks.replace_line_breaks(_fill_nulls(rows.value.data))
         return rows.value.as_json()
 
 

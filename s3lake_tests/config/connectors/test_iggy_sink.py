@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from s3lake.config.draft import LoadedConfig
-from s3lake.config.syntax import toml
+from s3lake.config.syntax import toml_file
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
@@ -211,7 +211,7 @@ def test_a_broken_runtime_is_refused_at_its_place(runtime: Path, old: str, new: 
 # Connectors that a server has
 
 ACTIVE = {
-    "sinks": {"lake": toml.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
+    "sinks": {"lake": toml_file.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
     "sources": {"r": {}},
 }
 OVER_HTTP = """\

@@ -15,7 +15,7 @@ from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.registry import get_client
 from s3lake_tests.lake.verify.test_writer_agrees import agree, headers, staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.read.protobuf.test_converter import PROTO, full
+from s3lake_tests.records.convert.read.protobuf.test_protobuf_values import PROTO, full
 from s3lake_tests.records.convert.read.test_strangers import GOOD, STRANGE
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 

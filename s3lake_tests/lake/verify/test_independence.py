@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
-from s3lake.records.convert.read.protobuf import to_columns
+from s3lake.records.convert.read.protobuf import message_columns
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import connect_value, staged
 from s3lake_tests.lake.verify.world import World
@@ -80,13 +80,13 @@ def test_a_field_that_the_writer_does_not_see_in_a_protobuf_schema_is_found(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     number = registry.add(PROTO.replace("Row", f"Lost{format}"), "PROTOBUF")  # compiled schemas are remembered
-    list_fields = to_columns.list_fields
+    list_fields = message_columns.list_fields
 
     def without_last(descriptor: Any) -> Any:
         oneofs, fields = list_fields(descriptor)
         return oneofs, fields[:-1]
 
-    monkeypatch.setattr(to_columns, "list_fields", without_last)
+    monkeypatch.setattr(message_columns, "list_fields", without_last)
     report = landed(registry, format, "protobuf", framed(number, MESSAGES["right"])).verify()
     assert (report.missing, report.duplicated) == (1, 1)
 

@@ -9,7 +9,7 @@ from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.schema.columns.types import Columns, List, Primitive, Struct
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.read.avro.test_converter import datum, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
 INT, TEXT = Primitive.INT64, Primitive.STRING

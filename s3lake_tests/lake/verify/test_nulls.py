@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import agree, staged
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.index.commit.documents import Read
-from s3lake.records.schema.columns.arrow import from_arrow
+from s3lake.records.schema.columns.arrow_types import from_arrow
 from s3lake.records.schema.columns.types import to_document
 from s3lake_tests.lake.verify.world import World, difference_types, parquet, texts
 

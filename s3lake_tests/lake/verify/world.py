@@ -22,7 +22,7 @@ from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import open_columns
 from s3lake.lake.verify import Advance, Grid, VerifyReport, verify_against
 from s3lake.lake.verify.log import Headers, LogStartMovedError, Records
-from s3lake.records.schema.columns.arrow import from_arrow
+from s3lake.records.schema.columns.arrow_types import from_arrow
 from s3lake.records.schema.columns.types import to_document
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.codecs import compress

@@ -11,7 +11,7 @@ from s3lake.index.commit.documents import Recorded
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.task.outcomes import Grown, unite_recorded
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
 from s3lake.records.schema.columns.limits import Limits
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.kit.cost import cpu_ratio
@@ -24,7 +24,9 @@ def read(
     values: Sequence[Any], most: int, columns: dict[str, Any] | None = None
 ) -> tuple[int, dict[str, Any], dict[int, str]]:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    batch, found, refused, *_ = to_columns.read_objects(texts, from_document(columns or {}), limits=Limits(most=most))
+    batch, found, refused, *_ = object_columns.read_objects(
+        texts, from_document(columns or {}), limits=Limits(most=most)
+    )
     return (batch.num_rows if batch is not None else 0), to_document(found), refused
 
 

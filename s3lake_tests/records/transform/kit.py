@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from s3lake.config.model.transforms import Predicate, Transform
 from s3lake.records.schema.columns.types import Struct
-from s3lake.records.transform.chain.batch import Transformed, apply_chain
+from s3lake.records.transform.chain.apply import Transformed, apply_chain
 from s3lake.records.transform.chain.chain import Chain
 from s3lake_tests.records.convert.batches import batch
 

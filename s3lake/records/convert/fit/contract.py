@@ -20,10 +20,10 @@ from msgspec import structs
 
 from s3lake.plugins import require_extra
 from s3lake.records.convert.fit.schema_projection import find_holders
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.json.inferred_types import decode_json, infer_type, widen
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.convert.read.value_checks import Refusals
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import (
     PLACEHOLDER,

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from s3lake.records.convert.read.json.exact_integers import find_rows
 from s3lake.records.convert.read.keys_and_values import Column, Gathering
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.changes import find_differences
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import UNKNOWN, Columns, Primitive, Type, fields_of, item_of

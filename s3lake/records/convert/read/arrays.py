@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.types import TICKS, Decimal, Primitive, Type, Unknown, write_name
 from s3lake.records.schema.columns.union import format_type
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from s3lake.records.convert.read.checks import Refusals
     from s3lake.records.convert.read.keys_and_values import Column
+    from s3lake.records.convert.read.value_checks import Refusals
     from s3lake.records.schema.registry import Connection
 
 
@@ -105,7 +105,7 @@ CONVERTERS: dict[str, Converter] = {
         Converter(
             "connect_json",
             "json",
-            _call_later("json.converter", "read"),
+            _call_later("json.json_with_schema", "read"),
             wrapped=True,
             enveloped=True,
             versioned=True,
@@ -113,9 +113,9 @@ CONVERTERS: dict[str, Converter] = {
         ),
         Converter("string", "text", _call_later("without_schema", "read_string")),
         Converter("bytes", "bytes", _call_later("without_schema", "read_bytes")),
-        _define_framed("avro", "avro.converter", asks_registry=True),
-        _define_framed("json_schema", "json.converter", "read_framed", asks_registry=False),
-        _define_framed("protobuf", "protobuf.converter", asks_registry=True),
+        _define_framed("avro", "avro.avro_values", asks_registry=True),
+        _define_framed("json_schema", "json.json_with_schema", "read_framed", asks_registry=False),
+        _define_framed("protobuf", "protobuf.protobuf_values", asks_registry=True),
         *(
             Converter(
                 name,

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read import checks
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS, Converter
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
 from s3lake.records.schema.avro import write_schema
 from s3lake.records.schema.columns.details import drop_connect
@@ -265,7 +265,7 @@ class Rows:
         )
 
     def drop(self, lost: Collection[int]) -> Rows:
-        left = checks.list_others(len(self), lost)
+        left = value_checks.list_others(len(self), lost)
         return self if left is None else self.take(left)
 
     def by_batch_row(self, reasons: Refusals) -> Refusals:
@@ -293,8 +293,8 @@ class Rows:
 
 def check_json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     """JSON texts of one line."""
-    refused = checks.check_json(raw)
-    return checks.replace_line_breaks(null_refused(raw, refused)), refused
+    refused = value_checks.check_json(raw)
+    return value_checks.replace_line_breaks(null_refused(raw, refused)), refused
 
 
 def null_refused(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:

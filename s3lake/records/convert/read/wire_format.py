@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, TransientError, printable
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.keys_and_values import Numbers
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.column_bytes import offsets_of, slice_values
 from s3lake.records.schema.registry import Connection, UnknownSchema, get_client
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from s3lake.records.convert.read import checks, keys_and_values
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read import keys_and_values, value_checks
 from s3lake.records.convert.read.converters import ReadRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.convert.read.value_checks import Refusals
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.types import Primitive
 from s3lake.records.schema.connect_schema import Schema
 
@@ -36,7 +36,7 @@ def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusa
 
 def read_string(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return texts as they are."""
-    refused = checks.check_utf8(raw)
+    refused = value_checks.check_utf8(raw)
     return Column("string", keys_and_values.null_refused(raw, refused)), refused
 
 

@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read import checks
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read import value_checks
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
 from s3lake.records.encode.column_bytes import base64
 from s3lake.records.schema.columns.types import List, Primitive, Struct
@@ -104,7 +104,7 @@ def to_text_maps(column: pa.ListArray) -> pa.MapArray:
 def check_texts(column: pa.ListArray) -> Refusals:
     """Return rows with a header whose value is not valid UTF-8."""
     headers = Headers.from_column(column)
-    refused = checks.check_utf8(headers.values)
+    refused = value_checks.check_utf8(headers.values)
     if not refused:
         return {}
     rows, names = headers.rows().to_pylist(), headers.names.to_pylist()

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.keys_and_values import Column, Envelope, Rows
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows import headers
 from s3lake.records.encode import json_texts
 from s3lake.records.encode.column_bytes import base64

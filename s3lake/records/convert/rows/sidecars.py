@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.keys_and_values import Column, Rows
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows import headers, tables
 from s3lake.records.encode import json_texts
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.schema.columns.arrow import make_column
+from s3lake.records.schema.columns.arrow_types import make_column
 from s3lake.records.schema.columns.details import ALONE, NAME_SPACE, REQUIRED, Detail
 from s3lake.records.schema.columns.limits import Limits
 from s3lake.records.schema.columns.types import List, Primitive, Struct

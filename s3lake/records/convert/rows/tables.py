@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.records.convert.read import wire_format
-from s3lake.records.convert.read.checks import Refusals, list_others
 from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.exact_integers import find_inexact_rows, find_large_columns
-from s3lake.records.convert.read.json.to_columns import Table
+from s3lake.records.convert.read.json.object_columns import Table
 from s3lake.records.convert.read.keys_and_values import Envelope, Rows
+from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.convert.rows import headers
 from s3lake.records.encode import json_texts
 from s3lake.records.encode.column_bytes import wrap_encoded
-from s3lake.records.schema.columns.arrow import apply_detail, make_column, to_arrow
+from s3lake.records.schema.columns.arrow_types import apply_detail, make_column, to_arrow
 from s3lake.records.schema.columns.details import NAME, list_descriptions, list_names, strip_to_nullability
 from s3lake.records.schema.columns.limits import Limits, Rule, explain_unsupported, find_unpromotable
 from s3lake.records.schema.columns.types import FLOATING, Columns, Map, Primitive, Struct, Type, fields_of
@@ -119,7 +119,7 @@ def _read(shape: Shape, rows: Rows, columns: Columns) -> Table:
         return _by_part(alone, rows, columns)
     if schema is None:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
-        return to_columns.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
+        return object_columns.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
     seen = fields_of(schema.type)
     if reason := _find_illegal_record(schema, shape) or _find_unfit(seen, shape, columns):
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
@@ -226,8 +226,8 @@ def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> 
     pieces: list[json_texts.Piece] = []
     for position, part in enumerate(parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    table = to_columns.read_objects(json_texts.concat(*pieces, b"}"), recorded, declared, shape.limits)
-    refused = {row: reason for row, reason in table.refused.items() if reason != to_columns.NOTHING}
+    table = object_columns.read_objects(json_texts.concat(*pieces, b"}"), recorded, declared, shape.limits)
+    refused = {row: reason for row, reason in table.refused.items() if reason != object_columns.NOTHING}
     lost = _find_lost(parts, rows, table.columns, refused)
     batch = table.batch
     if lost and batch is not None:

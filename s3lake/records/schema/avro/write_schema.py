@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.records.schema.avro.read_schema import NAMED
-from s3lake.records.schema.columns.arrow import type_of
+from s3lake.records.schema.columns.arrow_types import type_of
 from s3lake.records.schema.columns.details import (
     ALONE,
     DEFAULT,

@@ -24,7 +24,7 @@ from s3lake.records.transform.chain.header_column import (
     replace_column,
 )
 from s3lake.records.transform.step.record import Header, Record
-from s3lake.records.transform.step.values import NOT_READ, MarkInstants, Refusal, decode, encode, make_marker
+from s3lake.records.transform.step.record_values import NOT_READ, MarkInstants, Refusal, decode, encode, make_marker
 from s3lake.text.masking import strip_values
 
 _NO_TIMESTAMP_US = -1000

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from s3lake.records.transform.families.timestamps import TYPED, format_time
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Side, Step, change_object, change_side, later
-from s3lake.records.transform.step.values import (
+from s3lake.records.transform.step.record_values import (
     DAY_MS,
     FineInstant,
     Float32,

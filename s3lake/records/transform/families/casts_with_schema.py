@@ -14,7 +14,8 @@ from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import Primitive
 from s3lake.records.transform.families.casts import cast_value
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -27,7 +28,6 @@ from s3lake.records.transform.step.group import (
     open_fields,
     to_typed,
 )
-from s3lake.records.transform.step.record import Side
 
 _TARGETS = {
     "int8": Primitive.INT32,

@@ -16,10 +16,10 @@ from s3lake.records.transform.families import (
     lenses,
     timestamps,
     tombstones,
-    topics,
+    topic_names,
 )
 from s3lake.records.transform.families.unsupported import find_remedy
-from s3lake.records.transform.step.options import OptionReader
+from s3lake.records.transform.step.option_reader import OptionReader
 from s3lake.records.transform.step.record import Step, later
 from s3lake.text.options import did_you_mean, parse_bool
 
@@ -76,18 +76,18 @@ _OF_ICEBERG: dict[str, Factory] = {
     "KafkaMetadataTransform": iceberg.insert_metadata,
 }
 _OF_OTHERS: dict[str, Factory] = {
-    f"{_AIVEN}ExtractTopicFromSchemaName$Value": topics.extract_topic_from_schema_name,
+    f"{_AIVEN}ExtractTopicFromSchemaName$Value": topic_names.extract_topic_from_schema_name,
     f"{_AIVEN}MakeTombstone": tombstones.make_tombstone,
     f"{_AIVEN}TombstoneHandler": tombstones.handle_tombstones_of_aiven,
-    f"{_CONFLUENT}ExtractTopic$Header": topics.extract_topic_of_header,
+    f"{_CONFLUENT}ExtractTopic$Header": topic_names.extract_topic_of_header,
     f"{_CONFLUENT}TombstoneHandler": tombstones.handle_tombstones_of_confluent,
     **{
         f"{package}{name}${side.title()}": partial(make, side=side)
         for package, name, make in (
-            (_AIVEN, "ExtractTopic", topics.extract_topic_of_aiven),
+            (_AIVEN, "ExtractTopic", topic_names.extract_topic_of_aiven),
             (_CONFLUENT, "Drop", tombstones.drop_side),
-            (_CONFLUENT, "ExtractTopic", topics.extract_topic_of_confluent),
-            (_CUSTENBORDER, "SchemaNameToTopic", topics.name_topic_by_schema),
+            (_CONFLUENT, "ExtractTopic", topic_names.extract_topic_of_confluent),
+            (_CUSTENBORDER, "SchemaNameToTopic", topic_names.name_topic_by_schema),
         )
         for side in ("key", "value")
     },

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from s3lake.records.transform.families.java_regex import compile_java, compile_replacement
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import (
     Record,
     Side,
@@ -27,7 +27,7 @@ from s3lake.records.transform.step.record import (
     require_object,
     require_topic,
 )
-from s3lake.records.transform.step.values import (
+from s3lake.records.transform.step.record_values import (
     Date,
     Float32,
     Instant,

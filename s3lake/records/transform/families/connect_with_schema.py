@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.records.convert.read.arrays import Misfit
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail, set_property
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
 from s3lake.records.transform.families.connect import mask_value
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.record_values import Refusal, to_header
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -37,8 +39,6 @@ from s3lake.records.transform.step.group import (
     require_struct,
     to_typed,
 )
-from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.values import Refusal, to_header
 
 _EPOCH_US = 1000
 _NAME, _VERSION = "connect.name", "connect.version"  # as Confluent's AvroData has them in a schema of Avro

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import (
     MISSING,
     Header,
@@ -22,7 +22,7 @@ from s3lake.records.transform.step.record import (
     require_object,
     require_topic,
 )
-from s3lake.records.transform.step.values import Refusal, describe, to_header
+from s3lake.records.transform.step.record_values import Refusal, describe, to_header
 from s3lake.text.options import parse_bool
 
 ENVELOPE = ".Envelope"

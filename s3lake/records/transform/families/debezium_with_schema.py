@@ -31,7 +31,9 @@ from s3lake.records.transform.families.debezium import (
 )
 from s3lake.records.transform.families.iggy_with_schema import set_member
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record import MISSING, Header
+from s3lake.records.transform.step.record_values import Refusal, to_header
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -44,8 +46,6 @@ from s3lake.records.transform.step.group import (
     open_struct,
     to_typed,
 )
-from s3lake.records.transform.step.record import MISSING, Header
-from s3lake.records.transform.step.values import Refusal, to_header
 
 Path = tuple[str, ...]
 

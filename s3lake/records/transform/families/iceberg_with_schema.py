@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import REQUIRED, Detail
 from s3lake.records.schema.columns.types import Primitive, Struct
 from s3lake.records.transform.families.connect_with_schema import list_parts
 from s3lake.records.transform.families.iceberg import CDC, OPERATIONS, Metadata, name_table
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -30,7 +31,6 @@ from s3lake.records.transform.step.group import (
     open_struct,
     to_typed,
 )
-from s3lake.records.transform.step.values import Refusal
 
 _EVENT = "the value is not a change event of Debezium"
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import (
     MISSING,
     Record,
@@ -25,7 +25,7 @@ from s3lake.records.transform.step.record import (
     resolve_key,
     set_field,
 )
-from s3lake.records.transform.step.values import NULL, decode, encode
+from s3lake.records.transform.step.record_values import NULL, decode, encode
 from s3lake.text.expressions import compile_pattern
 
 _EXAMPLE = "{key: service, value: {static: api}}"

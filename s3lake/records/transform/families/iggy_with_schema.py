@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.records.convert.read.json.inferred_types import infer_type
-from s3lake.records.convert.read.json.to_columns import read_values
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.convert.read.json.object_columns import read_values
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import UNKNOWN, Primitive, Struct, Type, fields_of
 from s3lake.records.schema.columns.union import Conflict
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record import MISSING, Record, find_field, resolve_key
+from s3lake.records.transform.step.record_values import Refusal, encode
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -31,8 +33,6 @@ from s3lake.records.transform.step.group import (
     open_struct,
     to_typed,
 )
-from s3lake.records.transform.step.record import MISSING, Record, find_field, resolve_key
-from s3lake.records.transform.step.values import Refusal, encode
 
 if TYPE_CHECKING:
     from s3lake.records.transform.families.iggy import Field

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from s3lake.records.transform.families.timestamps import PRECISIONS, TARGETS, TYPED, format_time, from_unix, to_unix
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import (
     Header,
     Record,
@@ -20,7 +20,7 @@ from s3lake.records.transform.step.record import (
     change_headers,
     get_field,
 )
-from s3lake.records.transform.step.values import Instant, Refusal, describe
+from s3lake.records.transform.step.record_values import Instant, Refusal, describe
 from s3lake.text.dates.java import DatePattern
 
 _PARTS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Side, Step, change_object, change_side, later
-from s3lake.records.transform.step.values import DAY_MS, Date, Instant, Refusal, Time, Timestamp, describe
+from s3lake.records.transform.step.record_values import DAY_MS, Date, Instant, Refusal, Time, Timestamp, describe
 from s3lake.text.dates.java import DatePattern
 from s3lake.text.masking import quote
 

@@ -8,7 +8,9 @@ from typing import Any
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import TICKS, Primitive
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.group import (
+from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
     Member,
@@ -21,8 +23,6 @@ from s3lake.records.transform.step.group import (
     require_struct,
     to_typed,
 )
-from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.values import Refusal
 
 _TARGETS = {
     "string": Primitive.STRING,

@@ -8,8 +8,8 @@ import pyarrow as pa
 from msgspec import structs
 
 from s3lake.records.schema.columns.details import Detail
-from s3lake.records.transform.step.group import Changed, Group, Typed, is_required
 from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.schema_group import Changed, Group, Typed, is_required
 
 
 def drop_side(side: Side, behavior: str, group: Group) -> Changed:

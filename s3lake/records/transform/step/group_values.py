@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read import arrays
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.types import PLACEHOLDER, Decimal, Primitive, Type, Unknown, fold
-from s3lake.records.transform.step.group import Refusals
-from s3lake.records.transform.step.values import (
+from s3lake.records.transform.step.record_values import (
     Date,
     Float32,
     Instant,
@@ -25,6 +24,7 @@ from s3lake.records.transform.step.values import (
     Timestamp,
     describe,
 )
+from s3lake.records.transform.step.schema_group import Refusals
 from s3lake.text.masking import strip_values
 
 INSTANTS: dict[Primitive, type[Instant]] = {

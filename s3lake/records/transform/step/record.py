@@ -12,10 +12,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from s3lake.records.transform.step.values import NOT_READ, Refusal, describe
+from s3lake.records.transform.step.record_values import NOT_READ, Refusal, describe
 
 if TYPE_CHECKING:
-    from s3lake.records.transform.step.group import Changed, Group
+    from s3lake.records.transform.step.schema_group import Changed, Group
 
 Side = Literal["key", "value"]
 Header = tuple[str, bytes | None]

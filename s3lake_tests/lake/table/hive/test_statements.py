@@ -19,7 +19,7 @@ from s3lake.lake.table.hive import ENGINES, HiveTable, build_table, cover_bucket
 from s3lake.land.spark import jars
 from s3lake.records.encode import FileFormat, csv_rows
 from s3lake.records.encode.text_file import TextEncoder
-from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake_tests.kit import oracles
 

@@ -10,7 +10,7 @@ from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.convert.fit.contract import Contract
 from s3lake.records.schema.columns.types import Columns, Decimal, List, Map, Primitive, Struct
 from s3lake_tests.records.convert.batches import batch, table
-from s3lake_tests.records.convert.read.avro.test_converter import message, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import message, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 INT, TEXT = Primitive.INT64, Primitive.STRING

@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_converter import message, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import message, record
 from s3lake_tests.records.schema.registry.server import serving
 
 V1 = record(("id", "int"), ("to", record(("zip", "string"), name="a.To")))

@@ -13,8 +13,8 @@ from s3lake.config.model import Sink
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.converters import CONVERTERS, Converter, ReadRequest
+from s3lake.records.convert.read.value_checks import Refusals
 
 STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)
 

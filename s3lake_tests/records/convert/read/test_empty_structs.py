@@ -18,7 +18,7 @@ from s3lake.records.schema.columns.types import PLACEHOLDER, from_document
 from s3lake.records.schema.columns.union import unify_columns
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
-from s3lake_tests.records.convert.read.avro.test_converter import datum, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.convert.read.protobuf.test_unknown_fields import landed, part
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 

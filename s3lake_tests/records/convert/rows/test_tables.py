@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.read.keys_and_values import Envelope
-from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.records.convert.batches import batch, table
 

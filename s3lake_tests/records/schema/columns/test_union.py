@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.records.schema.columns.arrow import from_arrow, to_arrow
+from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow
 from s3lake.records.schema.columns.types import (
     Columns,
     Decimal,

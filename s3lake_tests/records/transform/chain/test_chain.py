@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.model.transforms import Transform
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.transform.kit import (
     CLOCK,
     TOPIC,

@@ -7,8 +7,8 @@ import pytest
 from s3lake.config.model import Sink
 from s3lake.land import binding
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
-from s3lake.records.transform.chain.batch import apply_chain
-from s3lake.records.transform.step.values import Date, Timestamp, make_marker
+from s3lake.records.transform.chain.apply import apply_chain
+from s3lake.records.transform.step.record_values import Date, Timestamp, make_marker
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.server import framed, serving

@@ -3,7 +3,7 @@
 from typing import Any
 
 from s3lake.config.model.converter import Registry
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.chain.chain import Chain
 from s3lake_tests.records.schema.registry.server import framed, serving
 from s3lake_tests.records.transform.kit import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.transform.families.casts import cast_value
-from s3lake.records.transform.step.values import MicroTime, MicroTimestamp, NanoTimestamp
+from s3lake.records.transform.step.record_values import MicroTime, MicroTimestamp, NanoTimestamp
 from s3lake_tests.records.transform.kit import CLOCK, described, field, refusal_described, smt, struct
 
 DECIMAL = field("a", "bytes", "Decimal", parameters={"scale": "2"})

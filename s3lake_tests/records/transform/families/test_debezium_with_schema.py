@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from s3lake.land import binding
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.protobuf.test_converter import of
+from s3lake_tests.records.convert.read.protobuf.test_protobuf_values import of
 from s3lake_tests.records.schema.registry.server import datum, framed, serving
 from s3lake_tests.records.transform.chain.test_schemas import sink
 from s3lake_tests.records.transform.families.test_debezium import DELETE, EVENT, TYPE, unwrap

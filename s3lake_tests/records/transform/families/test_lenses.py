@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.transform.chain.batch import apply_chain
+from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.transform.kit import CLOCK, Message, batch_of, chain, headers_after, refusal, run, smt
 
 LENSES = "io.lenses.connect.smt.header."

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.transform.chain.batch import Transformed
+from s3lake.records.transform.chain.apply import Transformed
 from s3lake_tests.records.transform.kit import (
     Message,
     after,

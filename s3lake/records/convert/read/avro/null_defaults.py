@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read import arrays
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import Decimal, List, Map, Primitive, Struct, Type, fields_of, item_of
 

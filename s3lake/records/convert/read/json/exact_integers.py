@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.json.inferred_types import LARGE
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.changes import find_differences
 from s3lake.records.schema.columns.types import FLOATING, Columns, Primitive, write_name
 from s3lake.records.schema.columns.union import join_path

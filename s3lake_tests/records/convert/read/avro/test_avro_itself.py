@@ -27,7 +27,7 @@ from s3lake.records.encode.column_bytes import ENCODED
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.kit.avro_records import Avro, Case, is_valid, random_cases, start_avro, write_datum
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_to_columns import in_numbers
+from s3lake_tests.records.convert.read.avro.test_datum_columns import in_numbers
 from s3lake_tests.records.encode.written_files import written
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 

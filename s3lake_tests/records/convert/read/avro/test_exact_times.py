@@ -12,9 +12,9 @@ from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_converter import datum, logical, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import datum, logical, record
+from s3lake_tests.records.convert.read.avro.test_datum_columns import one_by_one
 from s3lake_tests.records.convert.read.avro.test_spliced import file, schema_in
-from s3lake_tests.records.convert.read.avro.test_to_columns import one_by_one
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 US = 1_795_162_500_123_456

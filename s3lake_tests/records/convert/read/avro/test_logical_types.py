@@ -12,7 +12,7 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_converter import logical, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 DECIMAL = logical("bytes", "decimal")

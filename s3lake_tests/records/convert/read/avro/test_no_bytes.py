@@ -8,14 +8,14 @@ import pytest
 
 from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.avro.one_by_one import MOST_WEIGHTLESS
+from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_converter import logical, record
+from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
+from s3lake_tests.records.convert.read.avro.test_datum_columns import same
 from s3lake_tests.records.convert.read.avro.test_spliced import schema_in
-from s3lake_tests.records.convert.read.avro.test_to_columns import same
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 EMPTY = {"type": "record", "name": "com.acme.Empty", "fields": []}

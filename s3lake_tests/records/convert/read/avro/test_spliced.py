@@ -17,7 +17,7 @@ from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_to_columns import KINDS, fresh, record
+from s3lake_tests.records.convert.read.avro.test_datum_columns import KINDS, fresh, record
 from s3lake_tests.records.encode.written_files import written
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from s3lake.records.convert.read.checks import Refusals
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns import grammar
 
 UTC = datetime.timezone.utc
@@ -32,7 +32,7 @@ def read_objects(
 ) -> tuple[pa.RecordBatch | None, Spelt, Refusals]:
     """With columns as the user spells them."""
     known, pinned = ({name: grammar.parse(text) for name, text in spelt.items()} for spelt in (columns, given or {}))
-    batch, united, refused, *_ = to_columns.read_objects(values, known, pinned)
+    batch, united, refused, *_ = object_columns.read_objects(values, known, pinned)
     return batch, {name: str(type) for name, type in united.items()}, refused
 
 

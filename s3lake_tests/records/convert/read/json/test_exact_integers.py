@@ -12,7 +12,7 @@ from google.protobuf import message_factory
 from s3lake.index.commit.documents import Recorded
 from s3lake.land.task.outcomes import Done, Grown, unite_recorded
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import Envelope
 from s3lake.records.schema.columns.changes import find_type
 from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits
@@ -20,19 +20,19 @@ from s3lake.records.schema.columns.types import Primitive, from_document, leaf_p
 from s3lake.records.schema.columns.union import keep_integers
 from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_converter import record
+from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.convert.read.json.test_connect_json import field, message, struct
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed, serving
 
 ONE, TWO = 1795478431311000001, 1795478431311000002
 
 
-def read(values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS) -> to_columns.Table:
+def read(values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS) -> object_columns.Table:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    return to_columns.read_objects(texts, from_document(columns or {}), from_document(given or {}), limits)
+    return object_columns.read_objects(texts, from_document(columns or {}), from_document(given or {}), limits)
 
 
-def rows(found: to_columns.Table) -> list[Any]:
+def rows(found: object_columns.Table) -> list[Any]:
     return [] if found.batch is None else found.batch.to_pylist()
 
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
 
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import NAME_SPACE, Detail
 from s3lake.records.schema.columns.types import PLACEHOLDER, Primitive, Struct, Type, fields_of
 from s3lake.records.schema.connect_schema import Schema
 from s3lake.records.transform.step.record import Header, Side
-from s3lake.records.transform.step.values import Refusal
+from s3lake.records.transform.step.record_values import Refusal
 
 Refusals = dict[int, str]
 """Place in a group -> reason."""

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.converters import ReadRequest
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Schemas
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import (
     HEADER,
     References,
@@ -148,7 +148,7 @@ class _Payloads:
         kept = [row for row in rows if row not in refused] if refused else rows
         array = None
         if self._tabular:
-            array, misfits = to_columns.read_values([texts[row] for row in kept], schema.type)
+            array, misfits = object_columns.read_values([texts[row] for row in kept], schema.type)
             refused |= {kept[at]: reason for at, reason in misfits.items()}
             kept = [row for row in kept if row not in refused] if misfits else kept
         self._gathering.add(schema, np.array(kept, np.int64), array, keep_nulls=True)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.checks import Refusals
-from s3lake.records.convert.read.json import to_columns
+from s3lake.records.convert.read.json import object_columns
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.types import from_document, to_document
 
 Document = dict[str, Any]
@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 def read_objects(values: pa.BinaryArray, columns: Document) -> tuple[pa.RecordBatch | None, Document, Refusals]:
     """With columns as the index writes them."""
-    batch, united, refused, *_ = to_columns.read_objects(values, from_document(columns))
+    batch, united, refused, *_ = object_columns.read_objects(values, from_document(columns))
     return batch, to_document(united), refused
 
 
@@ -226,8 +226,8 @@ def test_values_that_have_not_passed_the_gate_are_read_and_refused_as_if_they_ha
     columns = from_document({"a": known})
     lines, refused = keys_and_values.check_json_lines(binary(*values))
     kept = [row for row in range(len(values)) if row not in refused]
-    checked = to_columns.read_objects(lines.take(pa.array(kept, pa.int64())), columns)
-    found = to_columns.read_objects(binary(*values), columns, checked=False)
+    checked = object_columns.read_objects(lines.take(pa.array(kept, pa.int64())), columns)
+    found = object_columns.read_objects(binary(*values), columns, checked=False)
     assert found.refused == refused | {kept[row]: reason for row, reason in checked.refused.items()}
     assert (found.columns, found.large) == (checked.columns, checked.large)
     assert (found.batch and found.batch.to_pylist()) == (checked.batch and checked.batch.to_pylist())

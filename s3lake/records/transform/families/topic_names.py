@@ -12,9 +12,9 @@ from typing import Any
 
 from s3lake.records.transform.families.casts import cast_value
 from s3lake.records.transform.families.java_regex import compile_java
-from s3lake.records.transform.step.options import OptionError, OptionReader
+from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Side, Step, later, require_topic
-from s3lake.records.transform.step.values import Refusal, describe
+from s3lake.records.transform.step.record_values import Refusal, describe
 from s3lake.text.options import parse_bool
 
 _TOPIC = frozenset({"topic"})
@@ -155,4 +155,4 @@ def _name_topic_by_schema(side: Side, find_topic: Callable[[str], str]) -> Step:
     def refuse(_: Record) -> None:
         raise Refusal(f"the {side} has no schema, whose name is the topic")
 
-    return Step(refuse, frozenset({side}), _TOPIC, typed=later("topics", "name_by_schema", side, find_topic))
+    return Step(refuse, frozenset({side}), _TOPIC, typed=later("topic_names", "name_by_schema", side, find_topic))

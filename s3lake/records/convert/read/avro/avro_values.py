@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build, Misfit
-from s3lake.records.convert.read.avro import null_defaults, one_by_one, to_columns
-from s3lake.records.convert.read.checks import Refusals
+from s3lake.records.convert.read.avro import datum_columns, datums, null_defaults
 from s3lake.records.convert.read.converters import ReadRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.records.schema.avro import read_schema, write_schema
 from s3lake.records.schema.columns.types import MOST_DIGITS, MOST_TEXT_DIGITS, fold
@@ -38,8 +38,8 @@ class _Reader:
     """
 
     schema: Schema
-    decode: to_columns.Decode
-    decode_one: one_by_one.Read
+    decode: datum_columns.Decode
+    decode_one: datums.Read
     build: Build
 
 
@@ -71,7 +71,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         if skipped == 0 or not request.spliced or is_filled:
             reader = replace(reader, schema=replace(reader.schema, file=None))
         finish = _fill_nulls if is_filled else _keep
-        array, is_sound = to_columns.decode(reader.decode, raw, rows, skipped)
+        array, is_sound = datum_columns.decode(reader.decode, raw, rows, skipped)
         gathering.add(reader.schema, rows[is_sound], finish(array, reader.schema))
         if not is_sound.all():
             refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped, finish)
@@ -90,8 +90,8 @@ def _read_one_by_one(
     values: list[Any] = []
     for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
         try:
-            datum = one_by_one.read_datum(reader.decode_one, value, skipped)
-        except one_by_one.DatumError as error:
+            datum = datums.read_datum(reader.decode_one, value, skipped)
+        except datums.DatumError as error:
             of = f"schema id {int.from_bytes(value[1:HEADER], 'big')}" if skipped else "the schema"
             refused[row] = f"the data does not fit {of}: {error}"
         except Misfit as misfit:
@@ -123,8 +123,8 @@ def _make_reader(exact: bool, digits: int, text: str, references: References) ->
         name, node = read_schema.read_schema(text, dict(references), exact=exact, digits=digits)
         return _Reader(
             Schema(name, node.type, write_schema.write_passthrough_schema(node.written), node.detail),
-            to_columns.compile_schema(node.plain, node.type),
-            one_by_one.compile_schema(node.plain, node.type),
+            datum_columns.compile_schema(node.plain, node.type),
+            datums.compile_schema(node.plain, node.type),
             fold(node.type, arrays.make_leaf, arrays.make_list, _make_struct, arrays.make_map),
         )
     except SchemaError as error:

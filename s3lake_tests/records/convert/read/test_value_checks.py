@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.records.convert.read.checks import check_json, check_utf8, replace_line_breaks
+from s3lake.records.convert.read.value_checks import check_json, check_utf8, replace_line_breaks
 
 
 def binary(*values: bytes | None) -> pa.BinaryArray:

@@ -13,8 +13,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from s3lake.records.convert.conversion import Conversion, Converted
-from s3lake.records.convert.read.avro import converter as reading
-from s3lake.records.convert.read.avro import to_columns
+from s3lake.records.convert.read.avro import avro_values as reading
+from s3lake.records.convert.read.avro import datum_columns
 from s3lake.records.convert.read.converters import ReadRequest
 from s3lake.records.schema.avro import read_schema
 from s3lake_tests.records.convert.batches import batch
@@ -40,12 +40,12 @@ def one_by_one() -> Iterator[None]:
     """As if no record could be read together with others."""
 
     with pytest.MonkeyPatch.context() as patch:
-        decode = to_columns.decode
+        decode = datum_columns.decode
 
         def decode_nothing(decoder: Any, raw: Any, rows: Any, skipped: int) -> Any:
             return decode(decoder, raw, rows[:0], skipped)[0], np.zeros(len(rows), np.bool_)
 
-        patch.setattr(to_columns, "decode", decode_nothing)
+        patch.setattr(datum_columns, "decode", decode_nothing)
         yield
 
 
@@ -91,8 +91,8 @@ def of(registry: SchemaRegistry, schema: Any, datums: list[bytes]) -> pa.RecordB
 def read_at_once(schema: Any, datums: list[bytes]) -> int:
     """How many of them are not left to be read one by one."""
     _, node = read_schema.read_schema(json.dumps(schema), {})
-    decode = to_columns.compile_schema(node.plain, node.type)
-    _, plainly = to_columns.decode(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
+    decode = datum_columns.compile_schema(node.plain, node.type)
+    _, plainly = datum_columns.decode(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
     return int(plainly.sum())
 
 

@@ -20,13 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read import checks
+from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.arrays import DAY_S
-from s3lake.records.convert.read.avro.cursor import PADDING, Cursor
-from s3lake.records.convert.read.avro.one_by_one import is_weightless
+from s3lake.records.convert.read.avro.datum_cursor import PADDING, Cursor
+from s3lake.records.convert.read.avro.datums import is_weightless
 from s3lake.records.convert.read.keys_and_values import Numbers
 from s3lake.records.encode.column_bytes import data_of, offsets_of, slice_values
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.types import (
     MOST_DIGITS,
     TICKS,
@@ -171,7 +171,7 @@ def _text(cursor: Cursor) -> pa.StringArray:
     try:
         return decoded.cast(pa.string())
     except pa.ArrowInvalid:
-        bad = list(checks.check_utf8(decoded))
+        bad = list(value_checks.check_utf8(decoded))
         cursor.mark_bad(bad)
         return pc.replace_with_mask(decoded, np.isin(np.arange(len(cursor)), bad), b"").cast(pa.string())
 

@@ -14,11 +14,11 @@ from google.protobuf.message import DecodeError
 
 from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build
-from s3lake.records.convert.read.checks import Refusals
 from s3lake.records.convert.read.converters import ReadRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
+from s3lake.records.convert.read.protobuf.message_columns import read_message
 from s3lake.records.convert.read.protobuf.messages import Messages
-from s3lake.records.convert.read.protobuf.to_columns import read_message
+from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.records.schema.connect_schema import Schema, SchemaError
 from s3lake.records.schema.protobuf import compiler

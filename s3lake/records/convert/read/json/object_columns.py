@@ -19,14 +19,14 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from s3lake.records.convert.read import arrays, checks
+from s3lake.records.convert.read import arrays, value_checks
 from s3lake.records.convert.read.arrays import Build, Misfit
-from s3lake.records.convert.read.checks import Refusals, list_others
-from s3lake.records.convert.read.json import blocks
-from s3lake.records.convert.read.json.blocks import Block, is_foreign, make_block
+from s3lake.records.convert.read.json import object_blocks
 from s3lake.records.convert.read.json.exact_integers import find_large_columns
 from s3lake.records.convert.read.json.inferred_types import LARGE, decode_json, infer_type, widen
-from s3lake.records.schema.columns.arrow import arrow_type
+from s3lake.records.convert.read.json.object_blocks import Block, is_foreign, make_block
+from s3lake.records.convert.read.value_checks import Refusals, list_others
+from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.changes import find_type
 from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits, Rule, explain_unsupported
 from s3lake.records.schema.columns.types import (
@@ -117,13 +117,13 @@ def read_objects(
     """
     declared = declared or {}
     recorded = _compile(tuple(columns.items()), tuple(declared.items()), limits.rule)
-    if recorded.block is not None and (checked or blocks.are_whole_objects(values)):
+    if recorded.block is not None and (checked or object_blocks.are_whole_objects(values)):
         batch = recorded.block.read(values, "error")
         if batch is not None:
             return Table(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
     refused: Refusals = {}
     if not checked:
-        refused, values = checks.check_json(values), checks.replace_line_breaks(values)
+        refused, values = value_checks.check_json(values), value_checks.replace_line_breaks(values)
     texts = values.to_pylist()
     while True:
         look = _Look(texts, recorded, limits, dict(refused))

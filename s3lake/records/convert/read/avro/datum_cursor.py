@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from s3lake.records.convert.read.avro.one_by_one import MOST_WEIGHTLESS
+from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.convert.read.keys_and_values import Numbers
 
 PADDING = 16  # a varint has ten bytes at most, wherever it begins

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3lake.records.transform.step.group import Changed, Group
 from s3lake.records.transform.step.record import Side, require_topic
-from s3lake.records.transform.step.values import Refusal
+from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.schema_group import Changed, Group
 
 
 def name_by_schema(side: Side, find_topic: Callable[[str], str], group: Group) -> Changed:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
-from s3lake.records.convert.read import arrays, checks
+from s3lake.records.convert.read import arrays, value_checks
 from s3lake.records.convert.read.json.inferred_types import INFERRED, LARGE
-from s3lake.records.schema.columns.arrow import to_arrow
+from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import UNKNOWN, Columns, Decimal, Primitive, Unknown, contains
 
 _MOST_NULLS = 100
@@ -99,7 +99,9 @@ def are_whole_objects(values: pa.BinaryArray) -> bool:
     for NaN, of which `Block.read` is not sure.
     """
     in_braces = pc.and_(pc.starts_with(values, b"{"), pc.ends_with(values, b"}"))
-    return pc.all(in_braces).as_py() and checks.find_lowest_byte(values) > 0 and not checks.check_utf8(values)
+    return (
+        pc.all(in_braces).as_py() and value_checks.find_lowest_byte(values) > 0 and not value_checks.check_utf8(values)
+    )
 
 
 def _has_doubtful_double(column: Any) -> bool:
