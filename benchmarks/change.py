@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.index.commit.documents import Manifest, Read, TopicHead
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of
 from s3lake.land import binding
@@ -92,7 +92,7 @@ class Hour:
                 columns=columns,
             )
         )
-        spans = {number: Span(read.start, read.end, read.end) for number, read in reads.items()}
+        spans = {number: TileRange(read.start, read.end, read.end) for number, read in reads.items()}
         self.index.create(self.index.head_key, TopicHead(topic_id="one", hours=((HOUR, HOUR),)))
         self.index.create(self.index.tile_key(HOUR), Tile(HOUR, spans, commits=(COMMIT,)))
 

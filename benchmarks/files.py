@@ -14,7 +14,7 @@ import s3lake
 from s3lake import hours
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake_tests.kit.s3 import start_s3
@@ -67,7 +67,7 @@ def fill(index: TopicIndex, commits: int) -> None:
             manifest = Manifest(name, "orders", hour, reads, files, form=FileForm("parquet"), columns=columns)
             index.store.put(index.manifest_key(hour, name), msgspec.json.encode(manifest))
         end = begin + commits * RECORDS
-        tile = Tile(hour, {part: Span(begin, end, end) for part in range(PARTITIONS)}, commits=names)
+        tile = Tile(hour, {part: TileRange(begin, end, end) for part in range(PARTITIONS)}, commits=names)
         index.store.put(index.tile_key(hour), msgspec.json.encode(tile))
 
     with ThreadPoolExecutor(16) as pool:

@@ -20,7 +20,7 @@ from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import plus
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import Document
 from s3lake.index.store.memory import MemoryStore
 from s3lake.source.offsets import LogRange, TopicOffsets
@@ -105,7 +105,7 @@ def made(index: TopicIndex, count: int) -> None:
         commit, end = f"{number:032x}", start + EACH
         file = File(f"orders/{hour}/orders+0+{start:010}.json", "u", ('"e"',), 0, start, end - 1, EACH, 100)
         manifest = Manifest(commit, "orders", hour, {0: Read(start, end, EACH, EACH)}, (file,))
-        tile = Tile(hour, {0: Span(start, end, end)}, commits=(commit,), sums=plus(Sums(), manifest))
+        tile = Tile(hour, {0: TileRange(start, end, end)}, commits=(commit,), sums=plus(Sums(), manifest))
         index.create(index.tile_key(hour), tile)
         index.create(index.manifest_key(hour, commit), manifest)
     head = TopicHead(topic_id="id", hours=((FIRST, hours.shift(FIRST, count - 1)),), new=tile)

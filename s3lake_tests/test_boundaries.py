@@ -105,15 +105,11 @@ WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 NAMED_TWICE = {
     *("Column", "Converter", "Date", "Envelope", "Expression", "Field", "File", "Format", "Key", "Node", "ReadRequest"),
     *(
-        "Reason",
         "Record",
         "Reference",
         "Refusal",
         "Schema",
         "Shape",
-        "Sidecars",
-        "Span",
-        "Step",
         "Table",
         "Text",
         "Time",

@@ -17,7 +17,7 @@ from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.sealed import content
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake.land.engine import Steps
 from s3lake.land.landing import batch_limit, land, rewrite
@@ -66,7 +66,7 @@ def landed(number: int, *, end: int | None) -> tuple[Tile, Manifest]:
     commit = f"{number:032x}"
     file = File(f"lake/{start}", "u", ('"e"',), 0, start, start + 9, 10, 100)
     manifest = Manifest(commit, "orders", hour, {0: Read(start, start + 10, 10, 10)}, (file,))
-    return Tile(hour, {0: Span(start, start + 10, end)}, commits=(commit,)), manifest
+    return Tile(hour, {0: TileRange(start, start + 10, end)}, commits=(commit,)), manifest
 
 
 def _announced(hour: str) -> str:
@@ -119,7 +119,7 @@ class TestOpening:
         open_and_close.open_hour(index, Log(), NEXT)
         assert index.store.requests == {"get": 2, "put": 3}
         assert index.tile(LAST)[0].closed
-        assert index.tile(NEXT)[0].partitions == {0: Span(10 * HOURS, 10 * HOURS, None)}
+        assert index.tile(NEXT)[0].partitions == {0: TileRange(10 * HOURS, 10 * HOURS, None)}
 
     def test_a_new_hour_after_one_that_is_closed_costs_four_requests(self) -> None:
         index = history(10, still_open=False)

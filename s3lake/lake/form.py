@@ -23,8 +23,8 @@ def form_of(sink: Sink) -> documents.FileForm:
         codec=sink.format.codec,
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
-        envelope=msgspec.convert(envelope.model_dump(), documents.Envelope) if envelope else None,
-        sidecars=documents.Sidecars(
+        envelope=msgspec.convert(envelope.model_dump(), documents.EnvelopeForm) if envelope else None,
+        sidecars=documents.SidecarForm(
             sidecars.keys,
             sidecars.headers,
             codecs=tuple(sorted(sidecars.codecs.items())),

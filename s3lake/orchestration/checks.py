@@ -21,7 +21,7 @@ from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan import due, sealed
 from s3lake.index.plan.stamps import describe_stamps_ahead
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
@@ -114,7 +114,7 @@ class HourState:
         logs = self.target.offsets.snapshot(self.target.topic, self.hour).partitions
         return Tile(
             self.hour,
-            {partition: Span(log.hour_start, log.hour_start, log.hour_end) for partition, log in logs.items()},
+            {partition: TileRange(log.hour_start, log.hour_start, log.hour_end) for partition, log in logs.items()},
         )
 
 

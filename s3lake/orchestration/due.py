@@ -63,7 +63,7 @@ class HoursDue:
     """
 
     hours: Set[str]
-    why: due.Reason | None
+    why: due.DueReason | None
     lag: int | None
     waiting: str
 
@@ -92,7 +92,7 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
     return HoursDue(within, why if within else None, lag, waiting)
 
 
-def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[due.Reason | None, int | None]:
+def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[due.DueReason | None, int | None]:
     """Return why the open tile is due now, and when what waits in it is due at the latest."""
     target, now_ms = view.target, view.now_ms
     end_ms = hours.end_ms(tile.hour)

@@ -16,7 +16,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailableError
 from s3lake.index.commit.documents import Watermark
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 from s3lake.lake import prometheus
 from s3lake.lake.metrics import TopicProgress, read_waiting
 from s3lake.lake.prometheus import METRICS, Scrape
@@ -107,7 +107,7 @@ class World:
 
 
 def complete(hour: int, start: int, end: int, **sums: Any) -> Tile:
-    return Tile(f"2026-01-05T{hour:02}", {0: Span(start, end, end)}, commits=("c",), sums=Sums(**sums))
+    return Tile(f"2026-01-05T{hour:02}", {0: TileRange(start, end, end)}, commits=("c",), sums=Sums(**sums))
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_it_tells_how_far_a_topic_is(world: World) -> None:
     eleven = complete(
         11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)
     )
-    newest = Tile("2026-01-05T12", {0: Span(50, 70)}, commits=("d",), sums=Sums(landed=20, landed_ms=NOW - 60_000))
+    newest = Tile("2026-01-05T12", {0: TileRange(50, 70)}, commits=("d",), sums=Sums(landed=20, landed_ms=NOW - 60_000))
     world.write("orders", eleven, msgspec.structs.replace(newest, took_ms=1_500))
     before = world.scrape()
     assert "last_sealed_hour_timestamp_seconds orders" not in before
@@ -154,12 +154,12 @@ def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
     samples = world.scrape()
     assert (samples["hours_incomplete orders"], samples["hours_unsealed orders"]) == (4, 4)
-    world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: Span(10, 15, 30)}))
+    world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: TileRange(10, 15, 30)}))
     assert world.scrape()["hours_incomplete orders"] == 2
 
 
 def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
-    tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: Span(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
+    tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: TileRange(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
     world.write("orders", *tiles)
     samples = world.scrape()
     assert world.store.requests == {"get": 5}

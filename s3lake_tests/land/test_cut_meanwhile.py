@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.index.commit.operator_decisions import accept_present_log
-from s3lake.index.plan.tile import Span
+from s3lake.index.plan.tile import TileRange
 from s3lake.land.landing import land, rewrite
 from s3lake.source.records import OffsetRange
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
@@ -62,7 +62,7 @@ def test_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_
     assert world.store.uploads == {}
 
     (again,) = land(world.target(30), [FIRST])
-    assert again.tile.partitions == {0: Span(0, 8)}
+    assert again.tile.partitions == {0: TileRange(0, 8)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"7", b"8", b"9"]
 
 
@@ -77,5 +77,5 @@ def test_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None
 def test_that_ends_before_what_was_read_changes_nothing(world: Elected) -> None:
     world.cut = 6
     (hour,) = land(world.target(30), [FIRST])
-    assert hour.tile.partitions == {0: Span(0, 6)}
+    assert hour.tile.partitions == {0: TileRange(0, 6)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]

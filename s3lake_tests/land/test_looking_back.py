@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from s3lake.index.commit.clean import Cleaned
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.landing import land, rewrite
 from s3lake_tests.index.commit.kafka import TOPIC, ms
 from s3lake_tests.land.unstaged import FIRST, SECOND, Filed, World
@@ -35,9 +35,11 @@ def test_after_each_commit_the_landed_offsets_are_published(world: World) -> Non
 
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
     land(world.target(), [FIRST])
-    newer = Tile(SECOND, {0: Span(10, 13)})
+    newer = Tile(SECOND, {0: TileRange(10, 13)})
     assert world.target().find_landed_offsets([newer]) == {0: 13}
-    assert world.target().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {0: 10}
+    assert world.target().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: TileRange(10, 10)})]) == {
+        0: 10
+    }
 
 
 def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: World) -> None:

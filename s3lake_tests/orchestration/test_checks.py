@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.stamps import describe_stamps_ahead
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration import names
@@ -59,7 +59,7 @@ class World:
 
     def tile(self, hour: str, start: int, end: int | None, committed: int | None = None, **more: Any) -> None:
         done = committed if committed is not None else end or start
-        tile = Tile(hour, {0: Span(start, done, end)}, commits=("c",) if done > start else ())
+        tile = Tile(hour, {0: TileRange(start, done, end)}, commits=("c",) if done > start else ())
         since = more.pop("since", None)
         indexes.write_tiles(self.index, tile.revise(**more), since=since)
 

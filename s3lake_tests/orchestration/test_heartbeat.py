@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.orchestration import heartbeat, names, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -29,7 +29,7 @@ MAKING_MS = 20_000
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(monkeypatch, "{name: events}")
     made.now = int(time.time() * 1000)
-    made.write(Tile(hours.key_of_ms(made.now), {0: Span(0, 10)}, pending="c"))
+    made.write(Tile(hours.key_of_ms(made.now), {0: TileRange(0, 10)}, pending="c"))
     return made
 
 
@@ -117,7 +117,7 @@ class TestFailures:
     def test_runs_that_failed_before_the_topic_was_landed_last_count_no_more(self, world: World) -> None:
         run(world, FAILURE, OURS)
         hour = hours.key_of_ms(world.now)
-        world.write(Tile(hour, {0: Span(0, 10)}, pending="c", sums=Sums(landed_ms=int(time.time() * 1000) + 1)))
+        world.write(Tile(hour, {0: TileRange(0, 10)}, pending="c", sums=Sums(landed_ms=int(time.time() * 1000) + 1)))
         assert len(world.tick().run_requests) == 1
 
 

@@ -12,7 +12,7 @@ from s3lake.errors import StoreUnavailableError
 from s3lake.index.commit.documents import File, Manifest, Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
-from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 from s3lake.index.store import Document, Store
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
@@ -51,7 +51,7 @@ class TestHour:
     def metadata(
         self, *files: File, store: Store | None = None, columns: Any = None, words: Any = None, **sums: Any
     ) -> dict[str, Any]:
-        tile = Tile(HOUR, {0: Span(0, 100, 100)}, commits=("c",), sums=Sums(**sums))
+        tile = Tile(HOUR, {0: TileRange(0, 100, 100)}, commits=("c",), sums=Sums(**sums))
         manifest = Manifest("c", "orders", HOUR, {0: Read(0, 100, 100, 100)}, files, columns=columns)
         index = TopicIndex(store, ".indexes/events", "orders") if store else INDEX
         return hour_metadata(LandedHour(tile, (manifest,), 1), index, None, words or {})
@@ -141,7 +141,7 @@ class TestHour:
 
 
 def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
-    tile = Tile(HOUR, {1: Span(3, 4), 0: Span(0, 10, 12)})
+    tile = Tile(HOUR, {1: TileRange(3, 4), 0: TileRange(0, 10, 12)})
     metadata = hour_metadata(LandedHour(tile, (), 0), INDEX, Lag(2, 3.04, {0: 20, 1: 9}))
     assert metadata["lag_s"] == 3.0
     assert rows(metadata["offsets"]) == [
@@ -151,7 +151,7 @@ def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
 
 
 def test_notices_say_what_timestamps_do_not_show() -> None:
-    tile = Tile(HOUR, {0: Span(5, 9, 9)}, stamped_ahead={0: (9, 7_226_582_400_000)}, before_start={0: 5})
+    tile = Tile(HOUR, {0: TileRange(5, 9, 9)}, stamped_ahead={0: (9, 7_226_582_400_000)}, before_start={0: 5})
     before, ahead = offset_tables(tile, Sums(), INDEX)["notices"].text.splitlines()
     assert before.startswith(f"5 offsets are before {HOUR}")
     assert ahead.startswith("offset 9 of partition 0 is stamped 2199-01-01T00:00:00Z")

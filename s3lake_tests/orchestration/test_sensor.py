@@ -14,7 +14,7 @@ from s3lake.config.model import Config
 from s3lake.index.commit import sealing
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.land import opening
@@ -102,27 +102,29 @@ class TestHoursOfTheIndex:
         world = World(monkeypatch, "{name: events, hours_per_run: 2}")
         assert ranges(world.tick()) == [(START, "2026-01-05T09")]
         world.write(
-            Tile(START, {0: Span(0, 10, 10)}),
-            Tile("2026-01-05T09", {0: Span(10, 20)}),
+            Tile(START, {0: TileRange(0, 10, 10)}),
+            Tile("2026-01-05T09", {0: TileRange(10, 20)}),
         )
         assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]
 
     def test_when_everything_is_landed_nothing_is_asked_for(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         result = world.tick()
         assert ranges(result) == []
         assert result.skip_message == "events: no offsets wait"
         assert world.kafka.asked == {"ends": 1}
 
     def test_after_the_grace_of_an_hour_it_and_the_next_one_are_one_range(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         world.now = at(HOUR, 64.9)
         assert ranges(world.tick()) == []
         world.now = at(HOUR, 65)
         assert ranges(world.tick()) == [(HOUR, "2026-01-05T11")]
 
     def test_an_hour_that_a_run_left_behind_is_asked_for_again(self, world: World) -> None:
-        world.write(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, garbage=("c",)), Tile(HOUR, {0: Span(50, 100)}))
+        world.write(
+            Tile("2026-01-05T09", {0: TileRange(0, 50, 50)}, garbage=("c",)), Tile(HOUR, {0: TileRange(50, 100)})
+        )
         (request,) = world.tick().run_requests
         assert names.find_range(request.tags) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "incomplete"
@@ -133,8 +135,8 @@ class TestHoursOfTheIndex:
         """Nothing is left of it but objects that the table may list; the others do not wait for that."""
         table = "table: {name: lake.orders, catalog: {type: sql, uri: 'sqlite:////nowhere/at/all.db'}}"
         world = World(monkeypatch, f"{{name: events, format: {{type: parquet}}, {table}}}")
-        unswept = Tile("2026-01-05T05", {0: Span(0, 20, 20)}, garbage=("c",))
-        world.write(unswept, Tile("2026-01-05T09", {0: Span(20, 40, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        unswept = Tile("2026-01-05T05", {0: TileRange(0, 20, 20)}, garbage=("c",))
+        world.write(unswept, Tile("2026-01-05T09", {0: TileRange(20, 40, 50)}), Tile(HOUR, {0: TileRange(50, 100)}))
         first, others = ("2026-01-05T05", "2026-01-05T05"), ("2026-01-05T09", "2026-01-05T09")
         assert [ranges(world.tick(60_000)) for _ in range(3)] == [[first], [others], [others]]
         world.now += hours.HOUR_MS
@@ -144,10 +146,10 @@ class TestHoursOfTheIndex:
     def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: World) -> None:
         """A rewrite died: the cursor knows better, and is wrong."""
         past = list(hours.span("2026-01-04T00", "2026-01-05T09"))
-        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         for _ in range(len(past) // due.TILES_PER_TICK + 1):
             assert ranges(world.tick()) == []
-        world.write(Tile(past[20], {0: Span(0, 0, 0)}, pending="c"))
+        world.write(Tile(past[20], {0: TileRange(0, 0, 0)}, pending="c"))
         ticks = 0
         while not (found := ranges(world.tick())):
             ticks += 1
@@ -159,7 +161,7 @@ class TestHoursOfTheIndex:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         past = list(hours.span("2026-01-02T10", "2026-01-05T09"))
-        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         read: list[str] = []
         tile = TopicIndex.tile
 
@@ -182,11 +184,11 @@ class TestHoursOfTheIndex:
     def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: World) -> None:
         """A lifecycle rule that expires objects expires the index too."""
         past = list(hours.span("2026-01-01T10", "2026-01-05T09"))
-        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         for hour in past[:-10]:
             world.store.delete(world.index().tile_key(hour))
         left = past[-5]
-        world.write(Tile(left, {0: Span(0, 0, 9)}))
+        world.write(Tile(left, {0: TileRange(0, 0, 9)}))
         assert ranges(world.tick()) == [(left, left)]
         for _ in range(len(past) // due.TILES_PER_TICK + 1):
             world.tick()
@@ -194,13 +196,13 @@ class TestHoursOfTheIndex:
 
     def test_however_many_hours_are_incomplete_the_newest_are_looked_at_first(self, world: World) -> None:
         past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
-        world.write(*(Tile(hour, {0: Span(0, 0, 9)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.write(*(Tile(hour, {0: TileRange(0, 0, 9)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         oldest = past[-due.TILES_PER_TICK + 1]
         assert ranges(world.tick()) == [(oldest, hours.shift(oldest, 23))]
 
     def test_a_tile_that_was_announced_and_never_written_is_asked_for(self, world: World) -> None:
         """Who opened the hour died in between; the next run writes the tile."""
-        tile = Tile(HOUR, {0: Span(0, 0)})
+        tile = Tile(HOUR, {0: TileRange(0, 0)})
         head = TopicHead(hours=((HOUR, HOUR),), new=tile)
         world.store.put(world.index().head_key, msgspec.json.encode(head))
         world.kafka.logs["orders"] = {0: 500}
@@ -211,7 +213,7 @@ class TestBacklog:
     """The hour under way, sooner or later."""
 
     def test_a_tick_says_when_what_waits_is_due_and_it_is(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 58)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 58)}))
         assert world.tick().skip_message == "events: 42 offsets wait; due at 10:40:00 UTC at the latest"
         assert ranges(world.tick(10 * MINUTE_MS)) == [(HOUR, HOUR)]
 
@@ -221,7 +223,7 @@ class TestBacklog:
         return requests[0].tags["s3lake/reason"] if requests else None
 
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
+        world.write(Tile(HOUR, {0: TileRange(0, 10)}, commits=("c",)))
         world.write_commit(HOUR, "c", size=2_000, records=10)
         world.kafka.logs["orders"] = {0: 59}
         assert self.reason(world) is None
@@ -229,7 +231,7 @@ class TestBacklog:
         assert self.reason(world) == "size"
 
     def test_a_record_that_would_wait_for_longer_than_the_flush_interval_with_the_next_tick(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
+        world.write(Tile(HOUR, {0: TileRange(0, 99)}, commits=("c",)))
         world.write_commit(HOUR, "c", at_ms=world.now - 10 * MINUTE_MS + TICK_MS + 1)
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
@@ -237,7 +239,7 @@ class TestBacklog:
         assert self.reason(world) == "interval"
 
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         world.kafka.logs["orders"], world.now = {0: 500}, at(HOUR, 61)
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
@@ -245,7 +247,7 @@ class TestBacklog:
         assert self.reason(world) == "count"
 
     def test_a_topic_partition_where_nothing_waits_makes_nothing_overdue(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100), 1: Span(0, 99)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100), 1: TileRange(0, 99)}))
         world.kafka.logs["orders"], world.kafka.since = {0: 100, 1: 100}, {0: 101, 1: 99}
         assert self.reason(world) is None
 
@@ -273,7 +275,7 @@ class TestRequests:
     def test_what_a_canceled_run_was_to_land_is_asked_for_again_ten_minutes_later(self, world: World) -> None:
         world.now = ended = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
-        world.write(Tile(current, {0: Span(0, 10)}, pending="c"))
+        world.write(Tile(current, {0: TileRange(0, 10)}, pending="c"))
         assert len(world.tick().run_requests) == 1
         self.run(world, dg.DagsterRunStatus.CANCELED)
         world.kafka.logs["orders"] = {0: 200}
@@ -296,8 +298,8 @@ class TestSinksOfOneTopic:
         return World(monkeypatch, "{name: events}", "{name: copy, prefix: copy, hours_per_run: null}")
 
     def test_each_gets_what_its_own_index_lacks(self, two: World) -> None:
-        two.write(Tile(HOUR, {0: Span(0, 100)}), sink="copy")
-        two.write(Tile("2026-01-05T09", {0: Span(0, 10)}), sink="events")
+        two.write(Tile(HOUR, {0: TileRange(0, 100)}), sink="copy")
+        two.write(Tile("2026-01-05T09", {0: TileRange(0, 10)}), sink="events")
         (request,) = two.tick().run_requests
         assert request.job_name == "land_events"
         assert names.find_range(request.tags) == ("2026-01-05T09", HOUR)
@@ -319,13 +321,13 @@ class TestCursor:
         ],
     )
     def test_lost_damaged_or_claiming_too_much_it_changes_nothing(self, cursor: str | None, world: World) -> None:
-        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.write(Tile("2026-01-05T09", {0: TileRange(0, 20, 50)}), Tile(HOUR, {0: TileRange(50, 100)}))
         world.cursor = cursor
         assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
 
     def test_is_short_however_many_hours_there_are(self, world: World) -> None:
         past = list(hours.span("2025-12-28T00", "2026-01-05T09"))
-        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         world.tick()
         assert world.cursor is not None
         assert len(world.cursor) < 300
@@ -334,7 +336,7 @@ class TestCursor:
 class TestObservations:
     @pytest.fixture(autouse=True)
     def _idle(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 60)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 60)}))
 
     def test_tell_offsets_rate_and_lag(self, world: World) -> None:
         world.tick()
@@ -359,7 +361,7 @@ class TestObservations:
 
     def test_tell_the_lag_again_after_a_landing(self, world: World) -> None:
         world.tick()
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         (event,) = world.tick(sensor.OBSERVE_EVERY_MS).asset_events
         assert event.metadata["lag"].value == 0
 
@@ -391,7 +393,7 @@ class TestOutages:
         self, setting: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world = World(monkeypatch, f"{{name: events, missing_topic: {setting}}}")
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         head, etag = world.index().head()  # type: ignore[misc]
         world.index().swap(world.index().head_key, head.revise(topic_id="id"), etag)
         world.kafka.logs["orders"] = {}

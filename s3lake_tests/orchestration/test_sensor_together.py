@@ -11,7 +11,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.config.model import Config
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.orchestration import heartbeat, names, runs, sensor, tick
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job, land_job
@@ -57,7 +57,7 @@ class World(Ticks):
     def land_all(self, began_ms: int = 0, each_ms: int = 0) -> None:
         """As if everything that there is were landed, one topic after another."""
         for number, (topic, ends) in enumerate(self.kafka.logs.items()):
-            landed, sums = {0: Span(0, ends[0])}, Sums(landed_ms=began_ms + number * each_ms)
+            landed, sums = {0: TileRange(0, ends[0])}, Sums(landed_ms=began_ms + number * each_ms)
             found = self.index(topic=topic).tile(HOUR)
             tile = found[0] if found else Tile(HOUR, landed)
             self.write(tile.revise(partitions=landed, sums=sums), topic=topic)
@@ -110,7 +110,9 @@ class TestRequests:
         assert request.tags["s3lake/reason"] == "hour_over"
 
     def test_topics_have_their_own_hours(self, world: World) -> None:
-        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0001")
+        world.write(
+            Tile("2026-01-05T09", {0: TileRange(0, 20, 50)}), Tile(HOUR, {0: TileRange(50, 100)}), topic="t0001"
+        )
         world.cursor = None
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0001"]}
 
@@ -160,7 +162,9 @@ class TestRequests:
         world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         del world.kafka.logs["t0001"]
         world.cursor = None
-        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0002")
+        world.write(
+            Tile("2026-01-05T09", {0: TileRange(0, 20, 50)}), Tile(HOUR, {0: TileRange(50, 100)}), topic="t0002"
+        )
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
     def test_a_look_in_turn_at_a_topic_whose_index_cannot_be_read_does_not_stop_the_sensor(self, world: World) -> None:
@@ -182,7 +186,7 @@ class TestRuns:
         current = hours.key_of_ms(world.now)
         world.store.objects.clear()
         for topic in world.kafka.logs:
-            world.write(Tile(current, {0: Span(0, 10)}, pending="c"), topic=topic)
+            world.write(Tile(current, {0: TileRange(0, 10)}, pending="c"), topic=topic)
         self.SPAN = f"{current}..{current}"
         world.cursor = None
 
@@ -348,7 +352,7 @@ class TestAThousandTopics:
         world = World(monkeypatch, 250)
         world.land_all()
         world.settle()
-        world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0125")
+        world.write(Tile(HOUR, {0: TileRange(0, 100)}, pending="c"), topic="t0125")
         for _ in range(tick.ROUND_TICKS):
             if spans(world.tick(1)):
                 return

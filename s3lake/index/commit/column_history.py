@@ -15,7 +15,7 @@ from s3lake.records.schema.columns.changes import Change, find_type
 from s3lake.records.schema.columns.types import Columns, from_document
 
 
-class Step(msgspec.Struct, frozen=True):
+class ColumnStep(msgspec.Struct, frozen=True):
     """One change of columns.
 
     Attributes:
@@ -43,14 +43,14 @@ def present(index: TopicIndex) -> Columns:
     return {}
 
 
-def steps(index: TopicIndex, hour: str | None = None) -> Iterator[Step]:
+def steps(index: TopicIndex, hour: str | None = None) -> Iterator[ColumnStep]:
     """Return every change of columns, or an hour's changes, in the order in which they were seen."""
     recorded = index.columns()
     for number, changed in enumerate(recorded[0].history if recorded else ()):
         if hour in (None, changed.hour):
             commit = _brought(index, changed)
             for change in changed.changes:
-                yield Step(changed.hour, commit, change, first=number == 0)
+                yield ColumnStep(changed.hour, commit, change, first=number == 0)
 
 
 def _brought(index: TopicIndex, changed: Changed) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from s3lake.index.commit.documents import Reason
+from s3lake.index.commit.documents import RefusalReason
 
 OTHERS = "others"
 """The reason of those whose own is one too many."""
@@ -25,11 +25,11 @@ def reason_of(message: str) -> str:
     return _QUOTED.sub("…", message)[:_LONGEST]
 
 
-class Tally:
+class ReasonTally:
     """Counts dead letters by stage and reason."""
 
     def __init__(self) -> None:
-        self._by_reason: dict[tuple[str, str], Reason] = {}
+        self._by_reason: dict[tuple[str, str], RefusalReason] = {}
         self._more: Counter[tuple[str, str]] = Counter()
 
     def add(self, stage: str, message: str, partition: int, offset: int) -> None:
@@ -38,9 +38,9 @@ class Tally:
         if name in self._by_reason:
             self._more[name] += 1
         else:
-            self.unite([Reason(*name, 1, partition, offset)])
+            self.unite([RefusalReason(*name, 1, partition, offset)])
 
-    def unite(self, reasons: Iterable[Reason]) -> None:
+    def unite(self, reasons: Iterable[RefusalReason]) -> None:
         """Add the reasons of other counts."""
         for reason in reasons:
             name = reason.stage, reason.reason
@@ -51,10 +51,10 @@ class Tally:
                 self._by_reason[name] = msgspec.structs.replace(reason, reason=name[1])
                 continue
             first = min((counted.partition, counted.offset), (reason.partition, reason.offset))
-            self._by_reason[name] = Reason(*name, counted.count + reason.count, *first)
+            self._by_reason[name] = RefusalReason(*name, counted.count + reason.count, *first)
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[RefusalReason, ...]:
         """Most frequent first."""
         reasons = [
             msgspec.structs.replace(reason, count=reason.count + self._more[name])
@@ -63,9 +63,9 @@ class Tally:
         return tuple(sorted(reasons, key=lambda one: (-one.count, one.stage, one.reason)))
 
 
-def merge_reasons(reasons: Iterable[Iterable[Reason]]) -> tuple[Reason, ...]:
+def merge_reasons(reasons: Iterable[Iterable[RefusalReason]]) -> tuple[RefusalReason, ...]:
     """Merge the reasons of several commits or tasks."""
-    tally = Tally()
+    tally = ReasonTally()
     for some in reasons:
         tally.unite(some)
     return tally.reasons

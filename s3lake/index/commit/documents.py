@@ -124,8 +124,8 @@ class Read(msgspec.Struct, frozen=True):
         )
 
 
-class Envelope(msgspec.Struct, frozen=True):
-    """The parts of a record that a row holds: see `s3lake.config.model.Envelope`."""
+class EnvelopeForm(msgspec.Struct, frozen=True):
+    """The parts of a record that a row has, as `s3lake.config.model.Envelope` had them when the file was written."""
 
     style: str
     fields: tuple[str, ...]
@@ -135,7 +135,7 @@ class Envelope(msgspec.Struct, frozen=True):
     topic: str = ""
 
 
-class Sidecars(msgspec.Struct, frozen=True):
+class SidecarForm(msgspec.Struct, frozen=True):
     """The files of keys and of headers.
 
     Attributes:
@@ -171,8 +171,8 @@ class FileForm(msgspec.Struct, frozen=True):
     codec: str = "none"
     header: bool = True
     framing: tuple[str, str, str] | None = ("", "\n", "\n")
-    envelope: Envelope | None = None
-    sidecars: Sidecars = Sidecars()
+    envelope: EnvelopeForm | None = None
+    sidecars: SidecarForm = SidecarForm()
     transformed: tuple[str, ...] = ()
     transforms: str = ""
     null_to_default: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class FileForm(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, transformed=(), transforms="")
 
 
-class Reason(msgspec.Struct, frozen=True):
+class RefusalReason(msgspec.Struct, frozen=True):
     """Dead letters of one stage that were refused for the same reason.
 
     Attributes:
@@ -199,7 +199,7 @@ class Reason(msgspec.Struct, frozen=True):
     offset: int
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ReplayedDeadLetters(msgspec.Struct, frozen=True):
     """Dead letters that a replay has landed, and so are none any more.
 
     Attributes:
@@ -259,8 +259,8 @@ class Manifest(msgspec.Struct, frozen=True):
     epochs: dict[int, int] = {}
     reason: str = ""
     waits: tuple[Wait, ...] = ()
-    letters: tuple[Reason, ...] = ()
-    taken: tuple[Taken, ...] = ()
+    letters: tuple[RefusalReason, ...] = ()
+    taken: tuple[ReplayedDeadLetters, ...] = ()
     dropped: dict[str, int] = {}
     filled: dict[str, int] = {}
     clocks: tuple[tuple[int, int, int], ...] = ()

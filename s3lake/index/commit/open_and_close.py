@@ -13,7 +13,7 @@ from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, re
 from s3lake.index.commit.recovery import settle_pending_commit
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.stamps import find_stamps_ahead
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.source.offsets import Offsets
 
 
@@ -114,7 +114,7 @@ def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -
             if table_owner == head.owner or index.swap(index.head_key, head.revise(owner=table_owner), etag):
                 return
             continue
-        tile = Tile(hour, {0: Span(0, 0, 1)})
+        tile = Tile(hour, {0: TileRange(0, 0, 1)})
         added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
         revised = head.revise(hours=added, new=tile, topic_id=TABLE, owner=table_owner)
         if index.swap(index.head_key, revised, etag):
@@ -175,7 +175,7 @@ def _plan_tile(
             before = index.existing_tile(before.hour)[0]
         require_same_log(index, offsets, before, kafka)
     # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.
-    begun = Tile(hour, {partition: Span(at, at) for partition, at in head.begins.items()}, epochs=head.led)
+    begun = Tile(hour, {partition: TileRange(at, at) for partition, at in head.begins.items()}, epochs=head.led)
     tile = tiles.open_tile(
         hour,
         kafka,

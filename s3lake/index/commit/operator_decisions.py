@@ -11,7 +11,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import find_truncated_offsets
 from s3lake.index.commit.recovery import roll_commit_back, settle_and_sweep_hour, sweep_garbage
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.tile import NOTHING, Span, Tile
+from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.source.offsets import Offsets, TopicOffsets
 
 
@@ -165,10 +165,10 @@ def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     for partition, span in (tile.partitions or {0: NOTHING}).items():
         on, end = given_on.get(partition), _end(span)
         if on is not None and tile.hour >= on.hour:
-            spans[partition] = Span(span.start, span.committed, span.committed)
+            spans[partition] = TileRange(span.start, span.committed, span.committed)
             burnt = tiles.burning(burnt, {partition: end})
         else:
-            spans[partition] = Span(span.start, end, end)
+            spans[partition] = TileRange(span.start, end, end)
             if end > span.committed:
                 expired.append((partition, span.committed, end))
     return tile.revise(partitions=spans, expired=tiles.join_offset_ranges(expired), burnt=burnt)
@@ -177,7 +177,7 @@ def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
 def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     """Let an hour that has landed nothing since begin and end where the new one begins, so that all hours meet."""
     spans = {
-        partition: Span(on.at, on.at, on.at)
+        partition: TileRange(on.at, on.at, on.at)
         for partition, on in given_on.items()
         if tile.partitions.get(partition, NOTHING).start > on.at
     }
@@ -187,7 +187,7 @@ def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     return tile.revise(partitions={**tile.partitions, **spans}, burnt=tiles.burning(tile.burnt, ends))
 
 
-def _end(span: Span) -> int:
+def _end(span: TileRange) -> int:
     return span.committed if span.end is None else span.end
 
 

@@ -32,7 +32,7 @@ from s3lake.errors import (
     StoreConflictError,
 )
 from s3lake.index.commit.commit_files import abort_uploads, complete_files
-from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
+from s3lake.index.commit.documents import File, FileForm, Manifest, Read, RefusalReason, ReplayedDeadLetters, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, require_same_log
 from s3lake.index.commit.recovery import finish_own_commit, prepare_tile, roll_commit_forward, sweep_garbage
@@ -92,8 +92,8 @@ class Staged:
     columns: dict[str, Any] | None = None
     replacing: bool = False
     waits: tuple[Wait, ...] = ()
-    letters: tuple[Reason, ...] = ()
-    taken: tuple[Taken, ...] = ()
+    letters: tuple[RefusalReason, ...] = ()
+    taken: tuple[ReplayedDeadLetters, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     filled: Mapping[str, int] = field(default_factory=dict)
     clocks: tuple[tuple[int, int, int], ...] = ()

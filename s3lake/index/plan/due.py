@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from s3lake import hours
-from s3lake.index.plan.tile import NOTHING, Span, Tile
+from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 
 
-class Reason(NamedTuple):
+class DueReason(NamedTuple):
     """Why hours are landed now: in a word, as the tag of a run has it, and in a sentence."""
 
     word: str
     sentence: str
 
 
-WAITED = Reason("interval", "the oldest record has waited for flush.interval")
-INCOMPLETE = Reason("incomplete", "hours that the index calls incomplete")
-HOUR_OVER = Reason("hour_over", "an hour is over, or has no tile yet")
-TOGETHER = Reason("together", "others of the sink are due")
+WAITED = DueReason("interval", "the oldest record has waited for flush.interval")
+INCOMPLETE = DueReason("incomplete", "hours that the index calls incomplete")
+HOUR_OVER = DueReason("hour_over", "an hour is over, or has no tile yet")
+TOGETHER = DueReason("together", "others of the sink are due")
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,16 @@ def list_unopened_hours(last: str | None, policy: Policy, now_ms: int, most: int
     return hours.earliest([(first, now)], most)
 
 
-def flush_due(waiting: Waiting, policy: Policy) -> Reason | None:
+def flush_due(waiting: Waiting, policy: Policy) -> DueReason | None:
     """Return why the open tile should be landed now. Return None if it should not."""
     if not waiting.records:
         return None
     if policy.flush_count is not None and waiting.records >= policy.flush_count * waiting.partitions:
         sentence = f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
-        return Reason("count", sentence)
+        return DueReason("count", sentence)
     if waiting.bytes >= policy.flush_bytes * waiting.partitions:
         sentence = f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"
-        return Reason("size", sentence)
+        return DueReason("size", sentence)
     return WAITED if waiting.overdue else None
 
 
@@ -117,7 +117,7 @@ def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
         tile: a tile; up to its edges, or while it is open up to `ends`.
         ends: last stable offset per topic-partition.
     """
-    spans = tile.partitions if tile.closed else {partition: Span(0, 0) for partition in ends} | tile.partitions
+    spans = tile.partitions if tile.closed else {partition: TileRange(0, 0) for partition in ends} | tile.partitions
     behind = {}
     for partition, span in sorted(spans.items()):
         end = ends.get(partition, span.committed) if span.end is None else span.end

@@ -14,7 +14,7 @@ from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 
-class Span(msgspec.Struct, frozen=True):
+class TileRange(msgspec.Struct, frozen=True):
     """One topic-partition's part of a tile: `[start, end)`, landed up to `committed`; `end` is None while open."""
 
     start: int
@@ -69,7 +69,7 @@ class Sums(msgspec.Struct, frozen=True):
     filtered: int = 0
 
 
-NOTHING = Span(0, 0, 0)
+NOTHING = TileRange(0, 0, 0)
 UNKNOWN_END = 2**62
 """In `Tile.burnt`: the manifest of a commit that was rolled back is gone, so its end is not known."""
 
@@ -97,7 +97,7 @@ class Tile(msgspec.Struct, frozen=True):
     """
 
     hour: str
-    partitions: dict[int, Span]
+    partitions: dict[int, TileRange]
     version: int = 1
     rev: int = 0
     commits: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ def open_tile(
     Raises:
         KafkaUnavailableError: a topic-partition of an adjacent tile is missing in Kafka's answer.
     """
-    partitions: dict[int, Span] = {}
+    partitions: dict[int, TileRange] = {}
     partitions_of_all = (
         set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
     )
@@ -173,7 +173,7 @@ def open_tile(
             start = min(start, ceiling)
             adjacent = hours.shift(hour, 1) == after.hour
             end = ceiling if adjacent else min(max(log.hour_end, start), ceiling)
-        partitions[partition] = Span(start, start, end)
+        partitions[partition] = TileRange(start, start, end)
     if former is not None:
         burnt = burning(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
     else:
@@ -191,7 +191,7 @@ def open_tile(
     )
 
 
-def _count_before_start(partitions: Mapping[int, Span], kafka: TopicOffsets) -> dict[int, int]:
+def _count_before_start(partitions: Mapping[int, TileRange], kafka: TopicOffsets) -> dict[int, int]:
     counts = {number: span.start - log_of(kafka, number).log_start for number, span in partitions.items()}
     return {number: count for number, count in counts.items() if count > 0}
 
@@ -212,12 +212,12 @@ def burns(burnt: Mapping[int, int], intervals: Mapping[int, tuple[int, int]]) ->
     return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
 
 
-def _keep_burnt(burnt: Mapping[int, int], partitions: Mapping[int, Span]) -> dict[int, int]:
+def _keep_burnt(burnt: Mapping[int, int], partitions: Mapping[int, TileRange]) -> dict[int, int]:
     """Return the part of `burnt` that counts in a tile with these topic-partitions."""
     return {number: end for number, end in burnt.items() if number not in partitions or end > partitions[number].start}
 
 
-def _until(span: Span) -> int:
+def _until(span: TileRange) -> int:
     return span.committed if span.end is None else max(span.committed, span.end)
 
 
@@ -274,11 +274,11 @@ def add_partitions(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, 
     noted = {**tile.stamped_ahead, **stamped_ahead}
     if not new and noted == tile.stamped_ahead:
         return tile
-    partitions = {**tile.partitions, **{partition: Span(0, 0) for partition in new}}
+    partitions = {**tile.partitions, **{partition: TileRange(0, 0) for partition in new}}
     return tile.revise(partitions=partitions, stamped_ahead=noted)
 
 
-def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
+def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, TileRange]:
     """Return the tile's topic-partitions with `committed` advanced to `ends`; it never goes back."""
     return {
         partition: msgspec.structs.replace(span, committed=max(span.committed, ends.get(partition, 0)))
@@ -319,7 +319,7 @@ def find_landed_offsets(newest_first: Iterable[Tile]) -> dict[int, int]:
     return dict(sorted({**starts, **reached_offsets}.items()))
 
 
-def _end(span: Span) -> int:
+def _end(span: TileRange) -> int:
     if span.end is None:
         raise DataLossError("a tile with a successor is open: the index was changed by hand or by another program")
     return span.end

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from s3lake.index.commit.documents import Envelope
+from s3lake.index.commit.documents import EnvelopeForm
 from s3lake.lake.objects.instants import parse_timestamp
 from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 
@@ -133,7 +133,7 @@ def _decode_header_value(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else _decode_cell(value["base64"])
 
 
-def _split_flat_row(envelope: Envelope, line: bytes) -> Row:
+def _split_flat_row(envelope: EnvelopeForm, line: bytes) -> Row:
     """Split a row of CSV that quotes nothing: commas are the value's own if nothing encodes it."""
     cells, names = line.split(b","), envelope.fields
     if envelope.value_encoding == "none" and "value" in names:
@@ -143,7 +143,7 @@ def _split_flat_row(envelope: Envelope, line: bytes) -> Row:
     return {name: _read_cell(envelope, name, cell) for name, cell in zip(names, cells, strict=True)}
 
 
-def _read_cell(envelope: Envelope, name: str, cell: bytes) -> Any:
+def _read_cell(envelope: EnvelopeForm, name: str, cell: bytes) -> Any:
     if name == "headers":
         pairs = (pair.partition(b":") for pair in cell.split(b";")[:-1])
         return [(_decode_cell(name).decode(), _decode_cell(value) if value else None) for name, _, value in pairs]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
-from s3lake.index.commit.documents import Envelope, File, FileForm, Manifest
+from s3lake.index.commit.documents import EnvelopeForm, File, FileForm, Manifest
 from s3lake.records.schema.columns.types import UNKNOWN, Struct, fields_of, from_document
 
 STRING, BYTES = "string", "bytes"
@@ -96,7 +96,7 @@ class ObjectShape(FileForm, frozen=True):
             self.value,
             self.key,
             codec=dict(self.sidecars.codecs).get(form, "none"),
-            envelope=Envelope("flat", (part,), bare=bare),
+            envelope=EnvelopeForm("flat", (part,), bare=bare),
             json_as_text=True,
             bare_column=part if form == "avro" else "",
             uncompared=self.uncompared,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from s3lake import hours
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.plan.tile import NOTHING, Span, Tile
+from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT, Store
 from s3lake.lake.verify.files import group_files
 from s3lake.lake.verify.report import DifferenceType
@@ -187,7 +187,7 @@ def _subtract(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterato
 
 
 def _cut_claims(
-    partition: int, span: Span, claims: Sequence[CommitRange], report: ReportDifference
+    partition: int, span: TileRange, claims: Sequence[CommitRange], report: ReportDifference
 ) -> Iterator[CommitRange]:
     at = span.start
     for claim in claims:

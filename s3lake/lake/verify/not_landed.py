@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import NOTHING, Span, Tile
+from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.lake.verify.report import NotLanded
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class _HourCheck:
         return NotLanded(self._index.topic, first, last, intervals, state, expired, self._grid.is_current(first))
 
     def _find_rest(self, tile: Tile) -> Intervals:
-        spans: dict[int, Span] = dict(tile.partitions)
+        spans: dict[int, TileRange] = dict(tile.partitions)
         if not tile.closed:
-            spans = {partition: Span(0, 0) for partition in self._end} | spans
+            spans = {partition: TileRange(0, 0) for partition in self._end} | spans
         ends = self._find_ends(Tile(tile.hour, spans))
         return _make_intervals({partition: span.committed for partition, span in spans.items()}, ends)
 

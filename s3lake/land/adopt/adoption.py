@@ -13,7 +13,7 @@ from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.adopt.group import GroupOffsets, Groups
 from s3lake.land.adopt.lenses import read_locks
 from s3lake.land.adopt.names import build_name_pattern
@@ -273,7 +273,7 @@ def _require_in_log(topic: str, starts: dict[int, Start], kafka: TopicOffsets, a
 
 
 def _write(index: TopicIndex, hour: str, kafka: TopicOffsets, starts: dict[int, Start]) -> None:
-    spans = {partition: Span(start.offset, start.offset) for partition, start in sorted(starts.items())}
+    spans = {partition: TileRange(start.offset, start.offset) for partition, start in sorted(starts.items())}
     # Hours before `since` are not opened: they would land again what the connector has landed.
     head = TopicHead(topic_id=kafka.topic_id, hours=((hour, hour),), new=Tile(hour, spans), since=hour)
     while True:

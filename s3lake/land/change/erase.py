@@ -18,8 +18,8 @@ from s3lake import hours as hourly
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.clean import clean, forget_replaced
-from s3lake.index.commit.dead_letter_reasons import Tally, merge_reasons
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason
+from s3lake.index.commit.dead_letter_reasons import ReasonTally, merge_reasons
+from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, RefusalReason
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import Store
 from s3lake.lake.objects import ObjectShape, columns, content, open_columns, read_batches
@@ -90,7 +90,7 @@ class _Found:
     file_set: FileSet
     rows: frozenset[int] = frozenset()
     unasked: int = 0
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[RefusalReason, ...] = ()
 
     @property
     def is_dead_letters(self) -> bool:
@@ -185,7 +185,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
             f"{error}. Dead letters hold what could not be converted: say by --dead-letters which of them are meant, "
             "for example --dead-letters \"contains(value, 'alice@example.org')\""
         ) from None
-    tally = Tally()
+    tally = ReasonTally()
     for row, letter in enumerate(letters):
         if row not in rows:
             tally.add(letter.stage, letter.message, letter.partition, letter.offset)
@@ -291,7 +291,7 @@ def _count(searched: Sequence[_Found]) -> dict[int, Read]:
     return reads
 
 
-def _merge_reasons(manifest: Manifest, searched: Sequence[_Found]) -> tuple[Reason, ...]:
+def _merge_reasons(manifest: Manifest, searched: Sequence[_Found]) -> tuple[RefusalReason, ...]:
     """Return the reasons of a commit's dead letters that are left."""
     dead = [entry for entry in searched if entry.file_set.manifest is manifest and entry.is_dead_letters]
     return merge_reasons(entry.reasons for entry in dead) if any(entry.rows for entry in dead) else manifest.letters

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake.errors import ConfigurationError
-from s3lake.index.commit.dead_letter_reasons import Tally, merge_reasons
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken, files_of
+from s3lake.index.commit.dead_letter_reasons import ReasonTally, merge_reasons
+from s3lake.index.commit.documents import (
+    LETTERS,
+    File,
+    Manifest,
+    Read,
+    Recorded,
+    RefusalReason,
+    ReplayedDeadLetters,
+    files_of,
+)
 from s3lake.index.commit.protocol import Attempt, Staged, build_name_suffix
 from s3lake.index.commit.replacing_attempts import REPLAY
 from s3lake.index.plan import tile as tiles
@@ -65,7 +74,7 @@ class ReplayResult:
     chosen: int
     landed: int
     skipped: int
-    refused: tuple[Reason, ...]
+    refused: tuple[RefusalReason, ...]
 
     def __str__(self) -> str:
         left = self.chosen - self.landed - self.skipped
@@ -258,12 +267,15 @@ class _Replay:
             dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),
             filled=Counter(manifest.filled) + Counter(tried.staged.filled),
             letters=merge_reasons([tried.staged.letters, reasons]),
-            taken=(*manifest.taken, *([Taken(attempt.commit, self.target.clock(), taken)] if taken else ())),
+            taken=(
+                *manifest.taken,
+                *([ReplayedDeadLetters(attempt.commit, self.target.clock(), taken)] if taken else ()),
+            ),
         )
 
-    def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[Reason, ...]:
+    def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[RefusalReason, ...]:
         """Stage the dead letters that are not chosen, as they are. Return their reasons."""
-        target, manifest, tally = self.target, self.manifest, Tally()
+        target, manifest, tally = self.target, self.manifest, ReasonTally()
         keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
         for file in files_of([manifest], LETTERS):
             rows, offsets = set[int](), list[int]()

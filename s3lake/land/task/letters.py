@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import printable
-from s3lake.index.commit.dead_letter_reasons import Tally
+from s3lake.index.commit.dead_letter_reasons import ReasonTally
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
 from s3lake.records.convert.read.value_checks import Refusals
@@ -28,7 +28,7 @@ class Letters:
     """Dead letters of one task, held until there are about `most` bytes of a topic-partition, or until its end."""
 
     def __init__(self, staging: Staging, topic: DeadLetterTarget | None, witness: Witness | None, most: int) -> None:
-        self.tally = Tally()
+        self.tally = ReasonTally()
         self._staging = staging
         self._outbox = DeadLetterProducer(topic) if topic else None
         self._witness = witness

@@ -12,7 +12,7 @@ import msgspec
 
 from s3lake import errors
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.documents import Changed, File, Read, Reason, Recorded
+from s3lake.index.commit.documents import Changed, File, Read, Recorded, RefusalReason
 from s3lake.index.commit.index import TopicIndex
 from s3lake.records.schema.columns.changes import Change, find_type, list_changes, list_conflicts
 from s3lake.records.schema.columns.types import FLOATING, Columns, from_document, to_document
@@ -71,7 +71,7 @@ class Done(msgspec.Struct, tag="done"):
     reads: dict[int, Read]
     requests: dict[str, int]
     seen: dict[str, Any] = {}
-    letters: tuple[Reason, ...] = ()
+    letters: tuple[RefusalReason, ...] = ()
     retries: int = 0
     broken: int = 0
     dropped: dict[str, int] = {}

@@ -26,7 +26,7 @@ from s3lake.index.commit import clean as clean_module
 from s3lake.index.commit import open_and_close, recovery, sums
 from s3lake.index.commit.documents import LETTERS, Manifest, TopicHead
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.tile import NOTHING, Span, Tile
+from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit import table
 
@@ -134,7 +134,7 @@ def i5_one_open_tile(world: "World", view: "View") -> None:
         if after.rev <= before.rev:
             raise Violation(world, "I5", f"{after.hour}: rev {before.rev} -> {after.rev}")
         for partition, was in before.partitions.items():
-            now = after.partitions.get(partition, Span(-1, -1, -1))
+            now = after.partitions.get(partition, TileRange(-1, -1, -1))
             if now.start != was.start or (was.end is not None and now.end != was.end) or now.committed < was.committed:
                 raise Violation(world, "I5", f"{after.hour} partition {partition}: {was} -> {now}")
 

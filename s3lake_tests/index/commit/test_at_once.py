@@ -8,7 +8,7 @@ from s3lake.errors import FencedError
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.commit.replacing_attempts import begin_rewrite
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit import invariants
 from s3lake_tests.index.commit.kafka import hour
 from s3lake_tests.index.commit.test_protocol import begin, tile
@@ -41,7 +41,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
     committed = protocol.commit_attempt_at_once(world.index, attempt, staged)
 
     sums, took_ms = tile(world, 0).sums, tile(world, 0).took_ms
-    expected = Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
+    expected = Tile(hour(0), {0: TileRange(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
     assert tile(world, 0) == committed.tile == expected
     assert len(world.view().data) == len(committed.manifest.files) == 3
     assert committed.manifest.reason == ""
@@ -93,6 +93,6 @@ def test_a_name_that_a_dead_writer_took_gets_a_suffix(world: World):
 
     names = sorted(key.removeprefix("data/orders/") for key in world.view().data)
     assert names == ["0+0", "0+0~c3", "0+2~c3", "0+4~c3"]
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 5)}
     world.check(invariants.AT_EVERY_STEP, world.view())
     world.check([invariants.never_less_than_once], world.view())

@@ -14,7 +14,7 @@ from s3lake.errors import S3LakeError, StoreDeniedError, TableUnavailableError
 from s3lake.index.commit.clean import DAY_MS, Cleaned, clean, forget_replaced
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT, PendingUpload, Store
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
@@ -182,7 +182,7 @@ class TestUploadsThatNoManifestNames:
             for n in range(3)
         ]
         this = self.hour(0)
-        index.create(index.tile_key(this), Tile(this, {3: Span(0, 0)}, pending="c1"))
+        index.create(index.tile_key(this), Tile(this, {3: TileRange(0, 0)}, pending="c1"))
         now = int(time.time() * 1000)
         for number, commit in enumerate(("c1", "c2")):
             manifest = Manifest(commit, "orders", this, {}, (files[number],), created_ms=now + number * 2 * DAY_MS)
@@ -192,7 +192,7 @@ class TestUploadsThatNoManifestNames:
         assert sorted(index.store.uploads) == sorted(ids[:2])
 
     def test_are_ended_beside_what_is_swept(self, index: TopicIndex):
-        index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
+        index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
         index.record(manifest("c"))
         self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
 
@@ -263,7 +263,7 @@ def test_what_is_cleaned_is_told_with_its_place_where_it_has_one():
 
 def listed(index: TopicIndex, hour: str, commit: str) -> None:
     """An hour with one commit."""
-    index.create(index.tile_key(hour), Tile(hour, {0: Span(0, 5, 5)}, commits=(commit,)))
+    index.create(index.tile_key(hour), Tile(hour, {0: TileRange(0, 5, 5)}, commits=(commit,)))
     index.record(Manifest(commit, "orders", hour, {0: Read(0, 5)}))
 
 
@@ -298,7 +298,7 @@ def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day
 )
 def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
-    index.create(index.tile_key(spared.hour), Tile(spared.hour, {0: Span(0, 0)}, pending="a"))
+    index.create(index.tile_key(spared.hour), Tile(spared.hour, {0: TileRange(0, 0)}, pending="a"))
     for manifest in (spared, Manifest("c", "orders", spared.hour, {})):
         index.record(manifest)
 
@@ -344,7 +344,7 @@ def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
 def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_landed_it(upto: int, done: int):
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T07"),)))
-    for at, spans in [("05", {0: Span(0, 3, 3), 1: Span(0, 1, 1)}), ("07", {0: Span(3, upto, 9)})]:
+    for at, spans in [("05", {0: TileRange(0, 3, 3), 1: TileRange(0, 1, 1)}), ("07", {0: TileRange(3, upto, 9)})]:
         index.create(index.tile_key(f"2026-11-20T{at}"), Tile(f"2026-11-20T{at}", spans))
     index.record(Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True))
 
@@ -359,7 +359,7 @@ def keep(index: TopicIndex, *manifests: Manifest, **tile: object) -> None:
     for manifest in manifests:
         index.record(manifest)
     listed = {"commits": (manifests[-1].id,), **tile}
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, **listed))  # type: ignore[arg-type]
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 5, 5)}, **listed))  # type: ignore[arg-type]
 
 
 def manifest(commit: str, *replaces: str, reason: str = "", created_ms: int = 0) -> Manifest:

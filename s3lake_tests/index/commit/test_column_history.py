@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from s3lake.index.commit.column_history import Step, present, steps
+from s3lake.index.commit.column_history import ColumnStep, present, steps
 from s3lake.index.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.records.schema.columns.changes import Change
 from s3lake.records.schema.columns.types import from_document
 
@@ -19,7 +19,7 @@ def land(index: TopicIndex, hour: str, **columns_by_commit: dict[str, Any] | Non
     """An hour whose commits have these columns."""
     for commit, columns in columns_by_commit.items():
         index.record(Manifest(commit, "orders", hour, {0: Read(0, 5)}, columns=columns))
-    index.create(index.tile_key(hour), Tile(hour, {0: Span(0, 5, 5)}, commits=tuple(columns_by_commit)))
+    index.create(index.tile_key(hour), Tile(hour, {0: TileRange(0, 5, 5)}, commits=tuple(columns_by_commit)))
 
 
 def record(index: TopicIndex, *history: Changed) -> None:
@@ -63,7 +63,7 @@ def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(in
     land(index, FIVE, c1={"id": "int64"})
     record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "expired", (NOTE,)))
 
-    began, came = Step(FIVE, "c1", ID, first=True), Step(SIX, None, NOTE, first=False)
+    began, came = ColumnStep(FIVE, "c1", ID, first=True), ColumnStep(SIX, None, NOTE, first=False)
     assert list(steps(index)) == [began, came]
     assert list(steps(index, SIX)) == [came]
 

@@ -8,11 +8,11 @@ import pytest
 
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.index.commit import recovery
-from s3lake.index.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
+from s3lake.index.commit.documents import File, FileForm, Manifest, Read, RefusalReason, ReplayedDeadLetters
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit_attempt, commit_attempt_at_once
 from s3lake.index.plan.batch import Batch
-from s3lake.index.plan.tile import Span, Tile, Wait
+from s3lake.index.plan.tile import Tile, TileRange, Wait
 from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
 
@@ -43,7 +43,7 @@ def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: W
     kept = Manifest("kept", "orders", FIVE, {0: Read(5, 7, 2)})
     for manifest in (old, kept):
         index.record(manifest)
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 7, 7)}, commits=("old", "kept")), old)
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 7, 7)}, commits=("old", "kept")), old)
     store.calls.clear()
     way(index, attempt, staged(store, "orders/new"))
 
@@ -55,14 +55,14 @@ def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: W
 
 @pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index: TopicIndex):
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}, garbage=("gone",)))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}, garbage=("gone",)))
 
     assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("gone",)
 
 
 def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: monkeypatch.undo())
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
     assert commit_attempt(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
     assert index.existing_tile(FIVE)[0].commits == ("new",)
@@ -70,14 +70,14 @@ def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicInd
 
 def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: index.store.delete(index.tile_key(FIVE)))
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
     with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):
         commit_attempt(index, attempt, staged(index.store))
 
 
 def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
     index.store.delete(index.tile_key(FIVE))
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
@@ -87,7 +87,7 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
 
 def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: TopicIndex):
     index.store.put("orders/b", b"theirs")
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
     with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
         commit_attempt(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
@@ -98,7 +98,7 @@ def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: Topic
 
 
 def test_the_key_that_two_files_have_is_named(index: TopicIndex):
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
     with pytest.raises(ConfigurationError, match="have the key b: "):
         commit_attempt(index, attempt, staged(index.store, "a", "b", "b"))
@@ -112,7 +112,7 @@ def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
         raise StoreConflictError("refused")
 
     monkeypatch.setattr(index, "record", refuse)
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
     with pytest.raises(StoreConflictError, match="refused"):
         way(index, attempt, staged(index.store, "orders/new"))
@@ -120,7 +120,7 @@ def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
 
 
 def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
     batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
     attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)
     form = FileForm("json", "avro", key="avro", codec="zstd")
@@ -131,8 +131,8 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         nulls="keep",
         columns={"id": "int64"},
         waits=(Wait(5, 1, 2),),
-        letters=(Reason("value", "gone", 1, 0, 3),),
-        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        letters=(RefusalReason("value", "gone", 1, 0, 3),),
+        taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         dropped={"a": 1},
         filled={"b": 2},
         clocks=((0, 5, 17),),
@@ -154,8 +154,8 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         epochs={0: 3},
         reason="merge",
         waits=(Wait(5, 1, 2),),
-        letters=(Reason("value", "gone", 1, 0, 3),),
-        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        letters=(RefusalReason("value", "gone", 1, 0, 3),),
+        taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         dropped={"a": 1},
         filled={"b": 2},
         clocks=((0, 5, 17),),
@@ -163,7 +163,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
 
 
 def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
     manifest, _ = commit_attempt(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
 
     assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
@@ -178,7 +178,7 @@ class TestAtOnce:
     def test_names_of_its_offsets_are_burnt_where_one_of_its_files_could_not_be_made_visible(
         self, taken: bytes | None, why: str, index: TopicIndex
     ):
-        attempt = planned(index, Tile(FIVE, {0: Span(0, 0), 1: Span(0, 0)}, burnt={0: 3, 1: 9}))
+        attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0), 1: TileRange(0, 0)}, burnt={0: 3, 1: 9}))
         files = staged(index.store, "orders/a", "orders/b")
         if taken is None:
             index.store.abort_upload("orders/b", files.files[1].upload)

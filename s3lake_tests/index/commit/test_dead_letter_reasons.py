@@ -1,7 +1,7 @@
 """Reasons of dead letters, counted."""
 
-from s3lake.index.commit.dead_letter_reasons import MOST_REASONS, OTHERS, Tally, merge_reasons, reason_of
-from s3lake.index.commit.documents import Reason, Taken
+from s3lake.index.commit.dead_letter_reasons import MOST_REASONS, OTHERS, ReasonTally, merge_reasons, reason_of
+from s3lake.index.commit.documents import RefusalReason, ReplayedDeadLetters
 
 
 def test_a_reason_leaves_out_what_it_quotes_and_counts():
@@ -9,16 +9,16 @@ def test_a_reason_leaves_out_what_it_quotes_and_counts():
 
 
 def test_refusals_for_the_same_reason_are_one_that_names_the_first():
-    tally = Tally()
+    tally = ReasonTally()
     tally.add("value", "no JSON at byte 3", 2, 70)
     tally.add("value", "no JSON at byte 9", 2, 71)
     tally.add("value", "no JSON at byte 0", 3, 1)
 
-    assert tally.reasons == (Reason("value", "no JSON at byte …", 3, 2, 70),)
+    assert tally.reasons == (RefusalReason("value", "no JSON at byte …", 3, 2, 70),)
 
 
 def test_the_most_frequent_reason_comes_first_then_by_stage_and_reason():
-    tally = Tally()
+    tally = ReasonTally()
     for stage, message in [("value", "b"), ("value", "a"), ("key", "z"), ("value", "often"), ("value", "often")]:
         tally.add(stage, message, 0, 0)
 
@@ -31,25 +31,28 @@ def test_the_most_frequent_reason_comes_first_then_by_stage_and_reason():
 
 
 def test_reasons_that_are_too_many_are_counted_together_by_stage():
-    tally = Tally()
+    tally = ReasonTally()
     for number in range(MOST_REASONS):
         tally.add("value", "x" * (number + 1), 0, number)
     tally.add("value", "one too many", 1, 0)
-    assert Reason("value", OTHERS, 1, 1, 0) in tally.reasons
+    assert RefusalReason("value", OTHERS, 1, 1, 0) in tally.reasons
     for number in range(1, 3):
         tally.add("value", f"too many {'y' * number}", 1, number)
     tally.add("value", "x", 1, 9)
 
     assert len(tally.reasons) == MOST_REASONS + 1
-    assert tally.reasons[0] == Reason("value", OTHERS, 3, 1, 0)
-    assert tally.reasons[1] == Reason("value", "x", 2, 0, 0)
+    assert tally.reasons[0] == RefusalReason("value", OTHERS, 3, 1, 0)
+    assert tally.reasons[1] == RefusalReason("value", "x", 2, 0, 0)
 
 
 def test_the_reasons_of_several_tasks_add_up_and_name_the_first_of_all():
-    tasks = [[Reason("key", "gone", 1, 0, 0), Reason("value", "gone", 2, 1, 50)], [Reason("value", "gone", 3, 1, 7)]]
+    tasks = [
+        [RefusalReason("key", "gone", 1, 0, 0), RefusalReason("value", "gone", 2, 1, 50)],
+        [RefusalReason("value", "gone", 3, 1, 7)],
+    ]
 
-    assert merge_reasons(tasks) == (Reason("value", "gone", 5, 1, 7), Reason("key", "gone", 1, 0, 0))
+    assert merge_reasons(tasks) == (RefusalReason("value", "gone", 5, 1, 7), RefusalReason("key", "gone", 1, 0, 0))
 
 
 def test_what_a_replay_took_is_counted_by_its_offsets():
-    assert Taken("c1", 0, ((0, 5, 9), (1, 0, 1))).count == 5
+    assert ReplayedDeadLetters("c1", 0, ((0, 5, 9), (1, 0, 1))).count == 5

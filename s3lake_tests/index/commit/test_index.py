@@ -8,14 +8,14 @@ import pytest
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.index.commit.documents import File, Manifest, Read, Recorded, TopicHead, files_of
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import Document
 from s3lake.index.store.memory import MemoryStore
 
 HOUR = "2026-11-20T05"
 TILE = Tile(
     HOUR,
-    {0: Span(100, 250), 12: Span(0, 7, 9)},
+    {0: TileRange(100, 250), 12: TileRange(0, 7, 9)},
     rev=12,
     commits=("c1", "c2"),
     pending="c3",

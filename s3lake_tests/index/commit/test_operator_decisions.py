@@ -6,7 +6,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import TABLE, TopicHead
 from s3lake.index.commit.operator_decisions import RolledBack, accept_present_log, roll_back_by_hand
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit.kafka import hour
 from s3lake_tests.index.commit.test_traces import completes
 from s3lake_tests.index.commit.works import accepting, materialise, rewriting
@@ -51,12 +51,12 @@ def test_a_deleted_topic_is_refused_with_the_remedy(world: World):
 def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     world.do("A", materialise(0, rounds=1), limit=2)
     world.do("A", materialise(1, rounds=0))
-    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 2, 4)}
+    assert world.view().tiles[hour(0)].partitions == {0: TileRange(0, 2, 4)}
     world.kafka.create_topic(1)
 
     accept_present_log(world.index, world.kafka)
 
-    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
+    assert world.view().tiles[hour(0)].partitions == {0: TileRange(0, 4, 4)}
     assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
 
 
@@ -68,7 +68,7 @@ def test_after_accepting_the_present_topic_is_landed_from_its_log_start_under_su
     again.do("B", materialise(1), chunk=9)
 
     tile = again.view().tiles[hour(1)]
-    assert tile.partitions == {0: Span(1, 6)}
+    assert tile.partitions == {0: TileRange(1, 6)}
     assert tile.burnt == {0: 2}
     assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+1~c2"]
 
@@ -107,7 +107,7 @@ def test_a_writer_of_the_former_topic_is_fenced(world: World):
     ],
 )
 def test_offsets_lead_on_between_hours_unless_a_topic_began_again_between_them(head: TopicHead, leads_on: bool):
-    first, recreated = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(0, 6, 6)}, burnt={0: 4})
+    first, recreated = Tile(hour(0), {0: TileRange(0, 4, 4)}), Tile(hour(1), {0: TileRange(0, 6, 6)}, burnt={0: 4})
 
     assert head.leads_on(first, recreated) == leads_on
 
@@ -159,13 +159,13 @@ def test_a_topic_created_again_twice_has_two_earlier_beginnings(again: World):
 def test_accepting_writes_the_tile_that_was_announced_last(again: World):
     again.minute = 65
     again.kafka.create_topic(1)
-    announced = Tile(hour(1), {0: Span(4, 4)})
+    announced = Tile(hour(1), {0: TileRange(4, 4)})
     head, etag = again.index.head()
     head = head.revise(hours=((hour(0), hour(1)),), new=announced)
     again.index.swap(again.index.head_key, head, etag)
 
     assert accept_present_log(again.index, again.kafka) == hour(2)
-    assert again.view().tiles[hour(1)].partitions == {0: Span(4, 4, 4)}
+    assert again.view().tiles[hour(1)].partitions == {0: TileRange(4, 4, 4)}
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):

@@ -16,7 +16,7 @@ from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import TABLE, File, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
-from s3lake.index.plan.tile import UNKNOWN_END, Span, Tile
+from s3lake.index.plan.tile import UNKNOWN_END, Tile, TileRange
 from s3lake_tests.index.commit.actors import Actor, Work
 from s3lake_tests.index.commit.bucket import Circumstances
 from s3lake_tests.index.commit.kafka import hour, ms
@@ -64,8 +64,12 @@ def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIn
     open_and_close.create_table_hour(index, hour(1))
 
     head, _ = index.head()
-    assert (head.topic_id, head.hours, head.new) == (TABLE, ((hour(0), hour(1)),), Tile(hour(1), {0: Span(0, 0, 1)}))
-    assert index.tile(hour(0))[0] == Tile(hour(0), {0: Span(0, 0, 1)})
+    assert (head.topic_id, head.hours, head.new) == (
+        TABLE,
+        ((hour(0), hour(1)),),
+        Tile(hour(1), {0: TileRange(0, 0, 1)}),
+    )
+    assert index.tile(hour(0))[0] == Tile(hour(0), {0: TileRange(0, 0, 1)})
     assert index.tile(hour(1))[0] == head.new
 
 
@@ -111,8 +115,8 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
     monkeypatch.setattr("s3lake.index.commit.index.time", late)
     open_and_close.open_hour(world.index, world.kafka, hour(1))
 
-    assert world.index.existing_tile(hour(0))[0].partitions == {0: Span(0, 5, 5)}
-    assert world.index.existing_tile(hour(1))[0].partitions == {0: Span(5, 5)}
+    assert world.index.existing_tile(hour(0))[0].partitions == {0: TileRange(0, 5, 5)}
+    assert world.index.existing_tile(hour(1))[0].partitions == {0: TileRange(5, 5)}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,7 @@ def test_planning_an_open_hour_notes_a_record_that_is_stamped_ahead_and_closes_t
 def test_the_first_hour_begins_at_the_log_start_if_it_is_the_earliest(earliest: int, start: int, world: World):
     open_and_close.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(earliest))
 
-    assert tile(world, 1).partitions == {0: Span(start, start)}
+    assert tile(world, 1).partitions == {0: TileRange(start, start)}
 
 
 def test_a_tile_that_was_only_announced_is_written_before_another_one_is_announced(world: World):
@@ -192,16 +196,16 @@ def test_a_commit_under_way_is_left_to_its_writer_by_who_opens_the_next_hour(wor
 def test_within_its_grace_an_hour_waits_for_late_records_and_takes_none_of_the_next_hours(world: World):
     world.minute = 64
     world.do("A", materialise(0, grace=10))
-    assert tile(world, 0).partitions == {0: Span(0, 4)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 4)}
 
     world.kafka.produce(0, 63, 64)
     world.do("B", materialise(0, grace=10))
-    assert tile(world, 0).partitions == {0: Span(0, 4)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 4)}
 
     world.minute = 70
     world.do("C", materialise(0, 1, grace=10))
-    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
-    assert tile(world, 1).partitions == {0: Span(4, 7)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 4, 4)}
+    assert tile(world, 1).partitions == {0: TileRange(4, 7)}
 
 
 @pytest.mark.parametrize("work", [materialise(0), closing(0), materialise(1), materialise(3)])
@@ -221,7 +225,7 @@ def test_a_topic_partition_that_kafka_leaves_out_once_ends_nowhere(world: World,
     assert tile(world, 0) == before
     world.kafka.unseen = set()
     world.do("C", materialise(3))
-    assert tile(world, 0).partitions[1] == Span(0, 2, 4)
+    assert tile(world, 0).partitions[1] == TileRange(0, 2, 4)
 
 
 def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_one_at_kafka(world: World):
@@ -325,7 +329,7 @@ def test_whoever_comes_next_finishes_a_commit_and_tags_each_object_with_the_reco
     assert manifest is not None
     held = {file.key: (file.first_offset, file.last_offset, file.records) for file in manifest.files}
     assert world.bucket.tagged == held
-    assert (tile(world, 0).commits, tile(world, 0).partitions) == (("c1",), {0: Span(0, 5)})
+    assert (tile(world, 0).commits, tile(world, 0).partitions) == (("c1",), {0: TileRange(0, 5)})
     assert len(held) == 3
 
 
@@ -362,7 +366,7 @@ def test_a_pending_commit_without_a_manifest_is_rolled_back_and_not_waited_for(w
 
     world.do("B", materialise(0))
 
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 5)}
     assert tile(world, 0).commits == ("c2",)
     assert tile(world, 0).burnt
 
@@ -373,7 +377,7 @@ def test_garbage_that_may_not_be_deleted_stops_no_landing_and_is_told_of_when_al
     world.lose_upload(min(world.bucket.uploads))
 
     assert world.do("B", materialise(0), chunk=9).error is None
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 5)}
     assert tile(world, 0).garbage == ("c1",)
     assert "files of commits that were given up stay visible: DeleteObject data/orders/0+0 was refused" in caplog.text
 
@@ -398,7 +402,7 @@ def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_th
 
     assert a.error is None
     assert tile(world, 0).pending is None
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 5)}
     assert [file.split("~")[1] for file in world.view().data] == ["c2"] * 5
     assert world.bucket.uploads == {}
 
@@ -442,7 +446,7 @@ def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: Wo
 def test_an_object_is_in_the_way_only_where_the_sink_writes(index: TopicIndex):
     index.data = "data/"
     index.store.put("former/orders/0+0", b"not ours")
-    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 0)}, foreign=("former/orders/0+0",)))
+    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: TileRange(0, 0)}, foreign=("former/orders/0+0",)))
 
     assert protocol.prepare_tile(index, hour(0))[0].foreign == ()
 
@@ -455,4 +459,4 @@ def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
 
     assert b.error is None
     assert tile(world, 0).foreign == ()
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 5)}

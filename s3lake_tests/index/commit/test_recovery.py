@@ -8,7 +8,7 @@ from s3lake.index.commit import commit_files, recovery
 from s3lake.index.commit.documents import File, Manifest, Read
 from s3lake.index.commit.index import PACE, TopicIndex
 from s3lake.index.commit.recovery import fence_commit
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit.bucket import Circumstances
 from s3lake_tests.index.commit.kafka import hour, ms
@@ -46,13 +46,13 @@ def manifest(commit: str, *keys: str, **more: object) -> Manifest:
     ids=["two seconds and a half ago", "now", "by a clock that goes before", "at an unknown time"],
 )
 def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: object, index: TopicIndex):
-    tile = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new", took_ms=7)
+    tile = Tile(FIVE, {0: TileRange(0, 5, 0)}, pending="new", took_ms=7)
 
     assert recovery.roll_commit_forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms
 
 
 def test_a_tile_forgets_the_keys_that_were_in_the_way_with_its_next_commit(index: TopicIndex):
-    tile = Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",), pending="new", foreign=("a",))
+    tile = Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("old",), pending="new", foreign=("a",))
 
     assert recovery.roll_commit_forward(index, tile, manifest("new", replaces=("old",))).foreign == ()
 
@@ -65,7 +65,7 @@ def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index:
     for each in (manifest("first", "a"), manifest("gone", "b"), manifest("last", "c", replaces=("old",))):
         index.record(each)
     index.record(manifest("old", "d"))
-    tile = Tile(FIVE, {0: Span(0, 5, 5)}, commits=("first", "last"), garbage=("gone", "old"))
+    tile = Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("first", "last"), garbage=("gone", "old"))
     index.create(index.tile_key(FIVE), tile)
     recovery.sweep_garbage(index, FIVE)
 
@@ -73,7 +73,7 @@ def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index:
 
 
 def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, commits=("last",), garbage=("gone", "old")))
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("last",), garbage=("gone", "old")))
     at_hand = [manifest("gone", "b"), manifest("old", "d"), manifest("last", "c", replaces=("old",))]
     recovery.sweep_garbage(index, FIVE, manifests_at_hand=at_hand)
 
@@ -84,13 +84,13 @@ def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
 def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
     completed: bool, garbage: tuple[str, ...], index: TopicIndex
 ):
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}, rev=2))
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}, rev=2))
     if completed:
         put(index, "a", "new")
-    former = Tile(FIVE, {0: Span(0, 0)}, rev=1, pending="new")
+    former = Tile(FIVE, {0: TileRange(0, 0)}, rev=1, pending="new")
 
     assert recovery.finish_pending_commit(index, former, "former", manifest("new", "a", "b")) is None
-    assert index.existing_tile(FIVE)[0] == Tile(FIVE, {0: Span(0, 0)}, rev=2 + completed, garbage=garbage)
+    assert index.existing_tile(FIVE)[0] == Tile(FIVE, {0: TileRange(0, 0)}, rev=2 + completed, garbage=garbage)
 
 
 # Fencing
@@ -98,7 +98,7 @@ def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
 
 @pytest.fixture
 def begun(index: TopicIndex) -> TopicIndex:
-    tile = Tile(FIVE, {0: Span(0, 5)}, commits=("landed",), pending="begun", garbage=("g1", "g2"))
+    tile = Tile(FIVE, {0: TileRange(0, 5)}, commits=("landed",), pending="begun", garbage=("g1", "g2"))
     index.create(index.tile_key(FIVE), tile)
     return index
 
@@ -179,7 +179,7 @@ def test_a_complete_that_ends_meanwhile_is_landed_and_not_doubled(under_way: Wor
     tile = settled(under_way, clock, monkeypatch)
 
     assert tile.commits == ("c1",)
-    assert tile.partitions[0] == Span(0, 2)
+    assert tile.partitions[0] == TileRange(0, 2)
     assert not tile.burnt
     assert len(clock.pauses) < 10
 

@@ -10,7 +10,7 @@ from s3lake.index.commit.protocol import require_no_fewer_records
 from s3lake.index.commit.replacing_attempts import MERGE, REWRITE, begin_replacement, begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.batch import Batch
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit.changing import merging
 from s3lake_tests.index.commit.kafka import hour
 from s3lake_tests.index.commit.works import accepting, materialise, reading, recovering, stage
@@ -29,7 +29,7 @@ BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first
 def stored(index: TopicIndex) -> TopicIndex:
     for manifest in (A, B, GONE):
         index.record(manifest)
-    tile = Tile(FIVE, {0: Span(0, 9, 9), 1: Span(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
+    tile = Tile(FIVE, {0: TileRange(0, 9, 9), 1: TileRange(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
     index.create(index.tile_key(FIVE), tile)
     return index
 
@@ -49,7 +49,9 @@ def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
 
 
 def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(index: TopicIndex):
-    index.create(index.tile_key(hour(0)), Tile(hour(0), {0: Span(0, 9, 9), 1: Span(7, 7)}, commits=("a", "b")))
+    index.create(
+        index.tile_key(hour(0)), Tile(hour(0), {0: TileRange(0, 9, 9), 1: TileRange(7, 7)}, commits=("a", "b"))
+    )
     attempt = begin_replacement(index, hour(0), None, "put")
 
     assert attempt is not None

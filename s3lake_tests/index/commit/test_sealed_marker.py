@@ -10,14 +10,14 @@ from s3lake.index.commit.documents import File, Manifest
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealed_marker import CONTENT, body_of, renew, renew_existing
 from s3lake.index.plan.sealed import content
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore
 
 KEY = "raw/orders/date=2026-01-05/hour=10/_SUCCESS"
-TILE = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=4, commits=("a",))
-REWRITTEN = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=7, commits=("b",))
+TILE = Tile("2026-01-05T10", {0: TileRange(5, 9, 9)}, rev=4, commits=("a",))
+REWRITTEN = Tile("2026-01-05T10", {0: TileRange(5, 9, 9)}, rev=7, commits=("b",))
 
 
 def beaten_by(monkeypatch: pytest.MonkeyPatch, tile: Tile, body: bytes) -> None:

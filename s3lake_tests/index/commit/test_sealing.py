@@ -8,7 +8,7 @@ from s3lake.index.commit import sealing
 from s3lake.index.commit.documents import TopicHead, Watermark
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealing import Sealing
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake_tests.kit.stores import CountedStore
 
 START = "2026-01-05T08"
@@ -29,7 +29,9 @@ class World:
     def tile(self, number: int, **changes: object) -> Tile:
         first = 10 * number
         sums = Sums(offsets=10, read=10, landed=10, files=1, records=10, bytes=100)
-        tile = Tile(hours.shift(START, number), {0: Span(first, first + 10, first + 10)}, commits=("c",), sums=sums)
+        tile = Tile(
+            hours.shift(START, number), {0: TileRange(first, first + 10, first + 10)}, commits=("c",), sums=sums
+        )
         return msgspec.structs.replace(tile, **changes)
 
     def write(self, *tiles: Tile) -> None:
@@ -50,11 +52,11 @@ class TestHour:
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
-            ({"partitions": {0: Span(10, 15)}}, "it is not landed as a whole"),
+            ({"partitions": {0: TileRange(10, 15)}}, "it is not landed as a whole"),
             ({"pending": "d"}, "it is not landed as a whole"),
             ({"garbage": ("d",)}, "it is not landed as a whole"),
-            ({"partitions": {0: Span(11, 20, 20)}}, f"the edges of {EIGHT} and {NINE} do not meet"),
-            ({"partitions": {0: Span(10, 21, 21)}}, f"the edges of {NINE} and {TEN} do not meet"),
+            ({"partitions": {0: TileRange(11, 20, 20)}}, f"the edges of {EIGHT} and {NINE} do not meet"),
+            ({"partitions": {0: TileRange(10, 21, 21)}}, f"the edges of {NINE} and {TEN} do not meet"),
             ({"sums": Sums(offsets=10, read=10, landed=9, records=9)}, "its files do not explain its offsets"),
         ],
     )
@@ -73,12 +75,14 @@ class TestHour:
 
     def test_of_a_topic_that_was_created_again_stays_sealed_when_it_is_once_more(self, world: World) -> None:
         world.head = world.head.revise(since=ELEVEN, earlier=(TEN,))
-        world.write(world.tile(2, partitions={0: Span(0, 10, 10)}), world.tile(3, partitions={0: Span(0, 10, 10)}))
+        world.write(
+            world.tile(2, partitions={0: TileRange(0, 10, 10)}), world.tile(3, partitions={0: TileRange(0, 10, 10)})
+        )
         assert [world.sealing.flaw(hour) for hour in (NINE, TEN, ELEVEN)] == [None] * 3
 
     def test_the_first_of_a_topic_that_was_created_again_has_to_meet_the_next(self, world: World) -> None:
         world.head = world.head.revise(since=NINE)
-        world.write(world.tile(2, partitions={0: Span(21, 30, 30)}))
+        world.write(world.tile(2, partitions={0: TileRange(21, 30, 30)}))
         assert world.sealing.flaw(NINE) == f"the edges of {NINE} and {TEN} do not meet"
 
 

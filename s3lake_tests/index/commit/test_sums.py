@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from s3lake.index.commit import sums
-from s3lake.index.commit.documents import File, Manifest, Read, Taken
+from s3lake.index.commit.documents import File, Manifest, Read, ReplayedDeadLetters
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.recovery import roll_commit_forward
 from s3lake.index.commit.sums import Commits, measure_waits
-from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 
 HOUR = "2026-11-20T05"
 
@@ -50,7 +50,7 @@ def test_the_counts_of_two_commits_add_up():
 
 
 def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
-    one = roll_commit_forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0))
+    one = roll_commit_forward(index, Tile(HOUR, {0: TileRange(0, 0)}), manifest("a", 0))
     two = roll_commit_forward(index, one, manifest("b", 20))
 
     assert two.sums == sums.total([manifest("a", 0), manifest("b", 20)])
@@ -58,7 +58,7 @@ def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
 
 
 def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_up():
-    taken = Taken("r", 1, ((0, 3, 5),))
+    taken = ReplayedDeadLetters("r", 1, ((0, 3, 5),))
     first = msgspec.structs.replace(
         manifest("a", 10, expired=4),
         partitions={0: Read(10, 20, 9, erased=2), 1: Read(0, 5, 5, erased=1)},
@@ -82,7 +82,7 @@ def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_u
 
 def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: TopicIndex):
     index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
-    tile = Tile(HOUR, {0: Span(0, 80)}, commits=("a", "gone", "c"))
+    tile = Tile(HOUR, {0: TileRange(0, 80)}, commits=("a", "gone", "c"))
 
     assert roll_commit_forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.total(
         [manifest("a", 0), manifest("d", 60)]
@@ -104,7 +104,7 @@ def test_manifests_are_read_when_they_are_asked_for_and_once(index: TopicIndex):
 
 
 def test_expired_intervals_that_touch_are_one(index: TopicIndex):
-    tile = Tile(HOUR, {0: Span(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
+    tile = Tile(HOUR, {0: TileRange(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
 
     assert roll_commit_forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
 

@@ -10,7 +10,7 @@ from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.commit.protocol import Attempt, require_log_unchanged
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sealing import Sealing
-from s3lake.index.plan.tile import Interval, Span
+from s3lake.index.plan.tile import Interval, TileRange
 from s3lake.lake.verify import index_checks
 from s3lake_tests.index.commit.actors import Request
 from s3lake_tests.index.commit.kafka import Log, hour, ms
@@ -51,7 +51,7 @@ def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: Wo
         open_and_close.close_hour(cut.index, cut.kafka, head, hour(0), 0)
     with pytest.raises(DataLossError, match=TOLD):
         open_and_close.open_hour(cut.index, cut.kafka, hour(3))
-    assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
+    assert tile(cut, 0).partitions == {0: TileRange(0, 10), 1: TileRange(0, 2)}
 
 
 def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
@@ -73,7 +73,7 @@ def test_another_leader_that_lacks_nothing_changes_nothing(world: World):
 
     world.do("B", materialise(0))
 
-    assert tile(world, 0).partitions == {0: Span(0, 13), 1: Span(0, 2)}
+    assert tile(world, 0).partitions == {0: TileRange(0, 13), 1: TileRange(0, 2)}
     assert tile(world, 0).epochs == {0: 1, 1: 0}
 
 
@@ -82,7 +82,7 @@ def test_a_log_that_has_expired_up_to_what_is_landed_lacks_nothing_that_a_leader
 
     cut.do("B", materialise(0))
 
-    assert tile(cut, 0).partitions[0] == Span(0, 12, 12)
+    assert tile(cut, 0).partitions[0] == TileRange(0, 12, 12)
 
 
 def test_the_epoch_is_kept_through_recovery_and_the_next_tile(world: World):
@@ -109,8 +109,8 @@ def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
 
     cut.do("B", materialise(1), chunk=99)
 
-    assert tile(cut, 0).partitions == {0: Span(0, 10, 10), 1: Span(0, 2, 2)}
-    assert tile(cut, 1).partitions == {0: Span(4, 13), 1: Span(2, 3)}
+    assert tile(cut, 0).partitions == {0: TileRange(0, 10, 10), 1: TileRange(0, 2, 2)}
+    assert tile(cut, 1).partitions == {0: TileRange(4, 13), 1: TileRange(2, 3)}
     (new,) = [key for key in cut.view().data if key.startswith("data/orders/0+4")]
     assert "~" in new
     assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
@@ -132,7 +132,7 @@ def test_a_log_that_is_cut_once_more_after_accept_is_landed_from_that_cut(cut: W
 
     cut.do("B", materialise(1), chunk=99)
 
-    assert tile(cut, 1).partitions[0] == Span(2, 3)
+    assert tile(cut, 1).partitions[0] == TileRange(2, 3)
 
 
 def test_a_topic_that_was_accepted_once_and_is_cut_in_its_first_hour_is_accepted_again(cut: World):
@@ -185,7 +185,7 @@ def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(end: in
     world.kafka.produce(0, 66)
     world.do("B", materialise(1))
 
-    assert tile(world, 1).partitions[0] == Span(end, end + 1)
+    assert tile(world, 1).partitions[0] == TileRange(end, end + 1)
 
 
 def offsets(world: World, partition: int) -> list[int]:
@@ -205,12 +205,12 @@ def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World)
     world.do("B", materialise(1))
     world.kafka.elect(0, end=10)
     world.kafka.produce(0, 66)
-    assert tile(world, 0).partitions[1] == Span(0, 3, 4)
-    assert tile(world, 1).partitions == {0: Span(10, 11), 1: Span(4, 6)}
+    assert tile(world, 0).partitions[1] == TileRange(0, 3, 4)
+    assert tile(world, 1).partitions == {0: TileRange(10, 11), 1: TileRange(4, 6)}
 
     go_on(world, 2)
 
-    assert tile(world, 2).partitions == {0: Span(10, 11), 1: Span(6, 6)}
+    assert tile(world, 2).partitions == {0: TileRange(10, 11), 1: TileRange(6, 6)}
     assert tile(world, 0).expired == ((1, 3, 4),)
     assert offsets(world, 1) == [0, 1, 2, 4, 5]
 
@@ -225,11 +225,11 @@ def test_accepted_what_an_earlier_hour_has_landed_after_the_cut_is_not_landed_ag
     world.kafka.elect(0, end=11)
     world.kafka.produce(0, *[66] * 3)
     world.do("B", materialise(0))
-    assert [tile(world, number).partitions[0] for number in range(2)] == [Span(0, 12, 12), Span(12, 14)]
+    assert [tile(world, number).partitions[0] for number in range(2)] == [TileRange(0, 12, 12), TileRange(12, 14)]
 
     go_on(world, 2)
 
-    assert tile(world, 2).partitions[0] == Span(12, 14)
+    assert tile(world, 2).partitions[0] == TileRange(12, 14)
 
 
 def two_landed_behind_one_that_is_not(world: World) -> None:
@@ -249,7 +249,11 @@ def behind(world: World) -> World:
     world.kafka.elect(0, end=11)
     world.kafka.produce(0, 126)
     world.minute = 185
-    assert [tile(world, number).partitions[1] for number in range(3)] == [Span(0, 3, 5), Span(5, 5, 5), Span(5, 5)]
+    assert [tile(world, number).partitions[1] for number in range(3)] == [
+        TileRange(0, 3, 5),
+        TileRange(5, 5, 5),
+        TileRange(5, 5),
+    ]
     return world
 
 
@@ -257,10 +261,10 @@ def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind:
     go_on(behind, 3)
 
     assert [tile(behind, number).partitions[1] for number in range(4)] == [
-        Span(0, 3, 3),
-        Span(3, 3, 3),
-        Span(3, 3, 3),
-        Span(3, 5),
+        TileRange(0, 3, 3),
+        TileRange(3, 3, 3),
+        TileRange(3, 3, 3),
+        TileRange(3, 5),
     ]
     assert [tile(behind, number).expired for number in range(4)] == [()] * 4
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
@@ -296,8 +300,8 @@ def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_
 
     go_on(world, 2)
 
-    assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (Span(0, landed_until, landed_until), expired)
-    assert tile(world, 2).partitions[0] == Span(min(end, 10), end + 9)
+    assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (TileRange(0, landed_until, landed_until), expired)
+    assert tile(world, 2).partitions[0] == TileRange(min(end, 10), end + 9)
 
 
 def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_landed_once_it_has_grown(world: World):
@@ -338,13 +342,13 @@ def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(un
     with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 10 to 11\)"):
         open_and_close.open_hour(under_way.index, under_way.kafka, hour(1))
 
-    assert tile(under_way, 0).partitions[0] == Span(0, 12, 12)
+    assert tile(under_way, 0).partitions[0] == TileRange(0, 12, 12)
 
 
 def test_accepted_what_is_under_way_is_landed_first(under_way: World):
     accept_present_log(under_way.index, under_way.kafka)
 
-    assert (tile(under_way, 0).pending, tile(under_way, 0).partitions[0]) == (None, Span(0, 12, 12))
+    assert (tile(under_way, 0).pending, tile(under_way, 0).partitions[0]) == (None, TileRange(0, 12, 12))
     assert len(offsets(under_way, 0)) == 12
 
 
@@ -353,7 +357,9 @@ def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_land
     behind: World, end: int | None
 ):
     last, etag = behind.index.tile(hour(2))
-    behind.index.swap_tile(last.revise(partitions={0: Span(11, 12, 12), 1: Span(5, 5, end)}, burnt={0: 20}), etag)
+    behind.index.swap_tile(
+        last.revise(partitions={0: TileRange(11, 12, 12), 1: TileRange(5, 5, end)}, burnt={0: 20}), etag
+    )
 
     go_on(behind, 3)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, next_batch, split_into_tasks, whole
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.records import OffsetRange
 
@@ -23,7 +23,7 @@ def kafka(**logs: tuple[int, int]) -> TopicOffsets:
 
 
 def tile(**spans: tuple[int, int, int | None]) -> Tile:
-    return Tile(FIVE, {int(name[1:]): Span(*given) for name, given in spans.items()})
+    return Tile(FIVE, {int(name[1:]): TileRange(*given) for name, given in spans.items()})
 
 
 BATCHES: dict[str, tuple[Tile, TopicOffsets, dict[str, Any], Batch | None]] = {
@@ -128,7 +128,7 @@ def backlogs(draw: st.DrawFn) -> tuple[Tile, TopicOffsets]:
         start = draw(st.integers(0, 20))
         committed = start + draw(st.integers(0, 20))
         end = committed + draw(st.integers(0, 60))
-        spans[partition] = Span(start, committed, None if is_open else end)
+        spans[partition] = TileRange(start, committed, None if is_open else end)
         log_end = end + draw(st.integers(0, 20))
         logs[partition] = LogRange(draw(st.integers(0, log_end)), log_end, log_end, log_end)
     return Tile(FIVE, spans), TopicOffsets("topic-1", logs)

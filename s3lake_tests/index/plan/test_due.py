@@ -6,15 +6,15 @@ import pytest
 
 from s3lake import hours
 from s3lake.index.plan import due
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 
 HOUR = "2026-01-05T10"
 GRACE_MS = 5 * 60_000
 MINUTE_MS = 60_000
 POLICY = due.Policy(start="2026-01-05T08", grace_ms=GRACE_MS, flush_count=100, flush_bytes=10_000)
 
-LANDED = Tile(HOUR, {0: Span(0, 50, 50)}, commits=("a",))
-OPEN = Tile(HOUR, {0: Span(0, 50)}, commits=("a",))
+LANDED = Tile(HOUR, {0: TileRange(0, 50, 50)}, commits=("a",))
+OPEN = Tile(HOUR, {0: TileRange(0, 50)}, commits=("a",))
 
 
 def at(hour: str, minutes: float = 0) -> int:
@@ -29,12 +29,12 @@ class TestIncomplete:
     @pytest.mark.parametrize(
         "tile",
         [
-            pytest.param(Tile(HOUR, {0: Span(0, 20, 50)}), id="closed before all of it was landed"),
+            pytest.param(Tile(HOUR, {0: TileRange(0, 20, 50)}), id="closed before all of it was landed"),
             pytest.param(LANDED.revise(pending="b"), id="a commit is pending"),
             pytest.param(LANDED.revise(garbage=("b",)), id="garbage is left"),
             pytest.param(OPEN.revise(pending="b"), id="open, and a commit is pending"),
             pytest.param(OPEN.revise(garbage=("b",)), id="open, and garbage is left"),
-            pytest.param(Tile(HOUR, {0: Span(0, 50, 50), 1: Span(0, 0, 9)}), id="one topic-partition lags"),
+            pytest.param(Tile(HOUR, {0: TileRange(0, 50, 50), 1: TileRange(0, 0, 9)}), id="one topic-partition lags"),
         ],
     )
     def test_is_requested_again_at_once(self, tile: Tile) -> None:
@@ -71,7 +71,9 @@ def test_the_oldest_hours_are_due_first() -> None:
     ("tile", "ends", "backlog"),
     [
         pytest.param(OPEN, {0: 80}, {0: 30}, id="up to the log end while the tile is open"),
-        pytest.param(Tile(HOUR, {0: Span(0, 20, 50)}), {0: 80, 1: 7}, {0: 30}, id="up to the edge of a closed one"),
+        pytest.param(
+            Tile(HOUR, {0: TileRange(0, 20, 50)}), {0: 80, 1: 7}, {0: 30}, id="up to the edge of a closed one"
+        ),
         pytest.param(OPEN, {0: 50, 1: 7}, {1: 7}, id="of a topic-partition that the tile does not name yet"),
         pytest.param(OPEN, {}, {}, id="none of one that Kafka does not name"),
     ],
@@ -93,13 +95,13 @@ class TestFlush:
     def test_enough_records_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=199, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=200, partitions=2), POLICY)
-        assert reason == due.Reason("count", "200 records wait, flush.count is 100 a topic-partition")
+        assert reason == due.DueReason("count", "200 records wait, flush.count is 100 a topic-partition")
         assert due.flush_due(waiting(records=10**9), replace(POLICY, flush_count=None)) is None
 
     def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=2, size=19_999, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=2, size=20_000, partitions=2), POLICY)
-        assert reason == due.Reason("size", "about 20000 bytes wait, flush.size is 10000 a topic-partition")
+        assert reason == due.DueReason("size", "about 20000 bytes wait, flush.size is 10000 a topic-partition")
 
     def test_a_record_that_has_waited_long_enough(self) -> None:
         assert due.flush_due(waiting(records=1), POLICY) is None

@@ -6,27 +6,27 @@ import pytest
 
 from s3lake.index.plan import sealed
 from s3lake.index.plan.sealed import quantile_s
-from s3lake.index.plan.tile import Span, Sums, Tile, Wait
+from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
 
 def test_what_lies_between_two_tiles_is_counted_per_topic_partition_from_0_where_one_does_not_name_it():
-    earlier = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 3, 3), 3: Span(0, 2)})
-    following = Tile(SIX, {0: Span(7, 7), 2: Span(4, 4), 3: Span(2, 2)})
+    earlier = Tile(FIVE, {0: TileRange(0, 5, 5), 1: TileRange(0, 3, 3), 3: TileRange(0, 2)})
+    following = Tile(SIX, {0: TileRange(7, 7), 2: TileRange(4, 4), 3: TileRange(2, 2)})
 
     assert sealed.count_gaps(earlier, following) == {0: 2, 1: -3, 2: 4, 3: 2}
-    assert list(sealed.count_gaps(Tile(FIVE, {9: Span(0, 0, 0)}), Tile(SIX, {3: Span(0, 0)}))) == [3, 9]
+    assert list(sealed.count_gaps(Tile(FIVE, {9: TileRange(0, 0, 0)}), Tile(SIX, {3: TileRange(0, 0)}))) == [3, 9]
 
 
 @pytest.mark.parametrize(
     ("hour", "start", "meets"), [(SIX, 5, True), (SIX, 6, False), (SIX, 4, False), (SEVEN, 6, True), (SEVEN, 4, False)]
 )
 def test_hours_meet_without_overlap_and_without_a_gap_where_they_are_adjacent(hour: str, start: int, meets: bool):
-    assert sealed.meet(Tile(FIVE, {0: Span(0, 5, 5)}), Tile(hour, {0: Span(start, start)})) is meets
+    assert sealed.meet(Tile(FIVE, {0: TileRange(0, 5, 5)}), Tile(hour, {0: TileRange(start, start)})) is meets
 
 
-LANDED = Tile(FIVE, {0: Span(10, 20, 20), 1: Span(5, 8, 8)}, expired=((0, 10, 12),))
+LANDED = Tile(FIVE, {0: TileRange(10, 20, 20), 1: TileRange(5, 8, 8)}, expired=((0, 10, 12),))
 ACCOUNTED = {"offsets": 13, "records": 7, "read": 9, "landed": 6, "skipped": 1, "dead": 1, "erased": 1, "expired": 2}
 
 

@@ -5,7 +5,7 @@ import pytest
 from s3lake import hours
 from s3lake.index.plan import stamps
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 FIVE, SIX = "2026-11-20T05", "2026-11-20T06"
@@ -34,13 +34,13 @@ def test_a_tile_notes_what_is_stamped_ahead_when_it_is_opened_and_closed() -> No
     noted = {0: (10, IN_2199_MS)}
     opened = tiles.open_tile(FIVE, kafka(log(IN_2199_MS)), None, None, earliest=False, stamped_ahead=noted)
     assert opened.stamped_ahead == noted
-    tile = Tile(FIVE, {0: Span(5, 7), 1: Span(5, 7)}, rev=3, stamped_ahead={0: (10, IN_2199_MS)})
+    tile = Tile(FIVE, {0: TileRange(5, 7), 1: TileRange(5, 7)}, rev=3, stamped_ahead={0: (10, IN_2199_MS)})
     shut = tiles.close_tile(tile, kafka(log(None), log(None)), {1: (10, IN_2199_MS)})
     assert (shut.rev, shut.stamped_ahead) == (4, {0: (10, IN_2199_MS), 1: (10, IN_2199_MS)})
 
 
 def test_an_open_tile_changes_once_when_a_stamp_ahead_is_seen_first() -> None:
-    tile, snapshot = Tile(FIVE, {0: Span(5, 7)}, rev=3), kafka(log(IN_2199_MS))
+    tile, snapshot = Tile(FIVE, {0: TileRange(5, 7)}, rev=3), kafka(log(IN_2199_MS))
     noted = tiles.add_partitions(tile, snapshot, {0: (10, IN_2199_MS)})
     assert (noted.rev, noted.stamped_ahead) == (4, {0: (10, IN_2199_MS)})
     assert tiles.add_partitions(noted, snapshot, {0: (10, IN_2199_MS)}) is noted
@@ -50,13 +50,13 @@ def test_only_the_first_tile_counts_the_offsets_before_it() -> None:
     snapshot = kafka(LogRange(3, 90, 40, 70), LogRange(0, 9, 0, 9), LogRange(0, 9, 1, 9))
     assert tiles.open_tile(FIVE, snapshot, None, None, earliest=False).before_start == {0: 37, 2: 1}
 
-    snapshot, before = kafka(LogRange(3, 90, 40, 70)), Tile(FIVE, {0: Span(10, 20, 20)})
+    snapshot, before = kafka(LogRange(3, 90, 40, 70)), Tile(FIVE, {0: TileRange(10, 20, 20)})
     assert tiles.open_tile(FIVE, snapshot, None, None, earliest=True).before_start == {}
     assert tiles.open_tile(SIX, snapshot, before, None, earliest=False).before_start == {}
 
 
 def test_a_warning_names_offset_topic_partition_and_date() -> None:
-    (warning,) = stamps.find_notices(Tile(FIVE, {0: Span(5, 7)}, stamped_ahead={0: (10, IN_2199_MS)}))
+    (warning,) = stamps.find_notices(Tile(FIVE, {0: TileRange(5, 7)}, stamped_ahead={0: (10, IN_2199_MS)}))
     assert warning == (
         "offset 10 of partition 0 is stamped 2199-01-01T00:00:00Z: later hours cannot be told apart, so they may be "
         "empty and their records in another hour; correct the producer's clock or unit, and let the topic refuse such "
@@ -65,7 +65,7 @@ def test_a_warning_names_offset_topic_partition_and_date() -> None:
 
 
 def test_a_warning_names_how_many_offsets_are_before_the_start() -> None:
-    (warning,) = stamps.find_notices(Tile(FIVE, {0: Span(5, 7)}, before_start={0: 1_000, 2: 5}))
+    (warning,) = stamps.find_notices(Tile(FIVE, {0: TileRange(5, 7)}, before_start={0: 1_000, 2: 5}))
     assert warning == (
         f"1,005 offsets are before {FIVE}, where landing starts, and are not landed (1,000 of partition 0, 5 of "
         "partition 2): their records are stamped earlier, or by a producer that writes another unit than milliseconds. "

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
-from s3lake.index.commit.documents import Envelope, FileForm, Manifest
+from s3lake.index.commit.documents import EnvelopeForm, FileForm, Manifest
 from s3lake.lake.objects import ObjectShape, columns, read_batches
 from s3lake.records.schema.columns.types import from_document
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
@@ -305,7 +305,7 @@ def test_every_schema_is_one_that_spark_has() -> None:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
-        shape = ObjectShape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
+        shape = ObjectShape("avro", envelope=EnvelopeForm(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
         assert from_arrow_schema(columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
             fields or COLUMNS

@@ -6,7 +6,7 @@ import pytest
 from s3lake import hours
 from s3lake.errors import IncompleteError
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.readback.committed import read_complete_tiles
 from s3lake_tests.kit import indexes
@@ -17,7 +17,7 @@ SINK = World().sink
 
 
 def landed(hour: str) -> Tile:
-    return Tile(hour, {0: Span(0, 10, 10), 1: Span(5, 5, 5)}, commits=("c",))
+    return Tile(hour, {0: TileRange(0, 10, 10), 1: TileRange(5, 5, 5)}, commits=("c",))
 
 
 def index_of(*tiles: Tile) -> TopicIndex:
@@ -56,7 +56,7 @@ def test_an_hour_whose_tile_was_announced_and_never_written_was_never_landed() -
 
 
 def test_hours_of_several_kinds_are_named_in_order_with_what_they_lack() -> None:
-    half, still_open = {0: Span(1000, 1700, 3000), 1: Span(0, 0, 500)}, {0: Span(20, 1254)}
+    half, still_open = {0: TileRange(1000, 1700, 3000), 1: TileRange(0, 0, 500)}, {0: TileRange(20, 1254)}
     index = index_of(Tile(NINE, half), landed(TEN), Tile(NOON, still_open))
     assert (
         f": {NINE} lacks 1,800 of 2,500 offsets; {ELEVEN} never landed; {NOON} is still open, 1,234 offsets landed so "
@@ -65,7 +65,7 @@ def test_hours_of_several_kinds_are_named_in_order_with_what_they_lack() -> None
 
 
 def test_of_a_long_list_the_first_twenty_are_named() -> None:
-    half = [Tile(hour, {0: Span(0, 5, 10)}) for hour in hours.span("2026-01-05T00", "2026-01-06T23")]
+    half = [Tile(hour, {0: TileRange(0, 5, 10)}) for hour in hours.span("2026-01-05T00", "2026-01-06T23")]
     report = refusal(index_of(*half), None)
     assert "2026-01-05T19 lacks 5 of 10 offsets; and 28 more. " in report
     assert "48 of 48 hours" in report

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.index.commit.documents import Read
-from s3lake.index.plan.tile import Span
+from s3lake.index.plan.tile import TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
@@ -92,7 +92,7 @@ def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: W
 def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
     world.landed(VALUES)
     world.landed(VALUES, partition=1)
-    world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 8, 8)}, commits=("c1",))
+    world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: TileRange(0, 8, 8)}, commits=("c1",))
     world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
     assert {"index", "interval"} <= difference_types(world.verify())
 

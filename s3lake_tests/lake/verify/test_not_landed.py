@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.plan import tile as planning
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.lake.verify import NotLanded
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.lake.verify.world import HOUR, NEXT, TOPIC, World
@@ -81,8 +81,8 @@ def test_only_hours_asked_for_are_named(world: World) -> None:
 def test_an_hour_between_two_tiles_lacks_the_offsets_between_them(world: World) -> None:
     world.span(0, 4, 4)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0)])
-    world.tiles[hour(3)] = Tile(hour(3), {0: Span(7, 7, 7)})
-    world.tiles[hour(4)] = Tile(hour(4), {0: Span(7, 7, 8)})
+    world.tiles[hour(3)] = Tile(hour(3), {0: TileRange(7, 7, 7)})
+    world.tiles[hour(4)] = Tile(hour(4), {0: TileRange(7, 7, 8)})
     assert named(world, now_ms=at(5, 10)) == {
         (hour(1), hour(1)): {},
         (hour(2), hour(2)): {0: (4, 7)},
@@ -189,7 +189,7 @@ def test_hours_before_a_connector_stopped_or_a_topic_was_given_up_are_not_due(wo
 
 
 def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: World) -> None:
-    world.tiles[HOUR] = Tile(HOUR, {0: Span(0, 50, 60)})
+    world.tiles[HOUR] = Tile(HOUR, {0: TileRange(0, 50, 60)})
     world.log.topic_id = "two"
     assert named(world, now_ms=at(2, 30)) == {
         (hour(0), hour(0)): {},
@@ -199,7 +199,7 @@ def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: W
 
 
 def test_a_tile_that_is_being_created_counts_as_a_tile(world: World) -> None:
-    new = Tile(HOUR, {0: Span(0, 0, None)})
+    new = Tile(HOUR, {0: TileRange(0, 0, None)})
     world.write_index()
     head = TopicHead(topic_id="one", hours=((HOUR, HOUR),), new=new)
     world.store.put(world.index.head_key, msgspec.json.encode(head))

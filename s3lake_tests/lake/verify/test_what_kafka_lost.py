@@ -5,7 +5,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.index.commit.documents import Read
-from s3lake.index.plan.tile import Span
+from s3lake.index.plan.tile import TileRange
 from s3lake.lake.verify import NotChecked
 from s3lake.source.offsets import TopicOffsets
 from s3lake_tests.lake.verify.world import HOUR, NEXT, World, difference_types, letter, texts
@@ -136,7 +136,7 @@ def test_another_topic_is_a_difference_and_nothing_can_be_checked(world: World, 
 
 
 def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: World) -> None:
-    given_up = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 12, 12)}, expired=((0, 9, 12),))
+    given_up = msgspec.structs.replace(world.tiles[HOUR], partitions={0: TileRange(0, 12, 12)}, expired=((0, 9, 12),))
     world.tiles[HOUR] = given_up
     world.since = NEXT
     world.log.records.clear()
@@ -152,7 +152,7 @@ def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(wo
     world.log.records.clear()
     world.log.end.clear()
     world.landed([b"of the second"], commit="c2", hour=NEXT)
-    world.tiles[NEXT] = msgspec.structs.replace(world.tiles[NEXT], partitions={0: Span(0, 1, 1)}, burnt={0: 12})
+    world.tiles[NEXT] = msgspec.structs.replace(world.tiles[NEXT], partitions={0: TileRange(0, 1, 1)}, burnt={0: 12})
     world.log.records.clear()
     world.log.end.clear()
     world.landed([b"of the third"], commit="c3", hour=world.since)

@@ -15,7 +15,7 @@ from s3lake.config.model import Sink
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import total
-from s3lake.index.plan.tile import Span, Tile
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of, shape_of
@@ -224,7 +224,7 @@ class World:
         for partition, read in reads.items():
             start = min(read.start, spans[partition].start) if partition in spans else read.start
             end = max(read.end, spans[partition].committed) if partition in spans else read.end
-            spans[partition] = Span(start, end, end)
+            spans[partition] = TileRange(start, end, end)
         commits = tuple(dict.fromkeys((*tile.commits, commit)))
         self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans, commits=commits)
 
@@ -239,7 +239,7 @@ class World:
     def span(self, start: int, committed: int, end: int | None, *, partition: int = 0, hour: str = HOUR) -> None:
         """Give a tile's topic-partition these offsets."""
         tile = self.tiles.get(hour, Tile(hour, {}))
-        spans = {**tile.partitions, partition: Span(start, committed, end)}
+        spans = {**tile.partitions, partition: TileRange(start, committed, end)}
         self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans)
 
     def change(self, commit: str, **changes: Any) -> None:

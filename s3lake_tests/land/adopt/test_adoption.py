@@ -11,7 +11,7 @@ from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
-from s3lake.index.plan.tile import Span
+from s3lake.index.plan.tile import TileRange
 from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt, format_evidence
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.land.adopt import buckets
@@ -112,8 +112,8 @@ def test_the_next_hour_goes_on_where_the_first_ends():
     open_and_close.open_hour(place.index, place.log, following)
 
     assert head.hours == ((HOUR, following),)
-    assert place.index.tile(HOUR)[0].partitions == {0: Span(120, 1000, 1100), 1: Span(7, 1000, 1001)}
-    assert place.index.tile(following)[0].partitions == {0: Span(1100, 1100), 1: Span(1001, 1001)}
+    assert place.index.tile(HOUR)[0].partitions == {0: TileRange(120, 1000, 1100), 1: TileRange(7, 1000, 1001)}
+    assert place.index.tile(following)[0].partitions == {0: TileRange(1100, 1100), 1: TileRange(1001, 1001)}
 
 
 def test_the_tile_is_of_the_topic_that_was_looked_at():

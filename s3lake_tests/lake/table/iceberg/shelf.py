@@ -16,7 +16,7 @@ import pytest
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store.s3 import S3Store
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake_tests.kit.crashes import Crash, Crashing
@@ -85,7 +85,7 @@ class Shelf:
             form=FileForm("parquet"),
         )
         self.index.record(manifest)
-        stored, span = self.index.tile(hour), Span(start, self.offset, self.offset)
+        stored, span = self.index.tile(hour), TileRange(start, self.offset, self.offset)
         tile = stored[0] if stored else Tile(hour, {0: span})
         kept = [commit for commit in tile.commits if commit not in replaces]
         write_tiles(self.index, tile.revise(commits=(*kept, commit), sums=Sums()))
