@@ -130,7 +130,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
 def restoring(count: int) -> dict[str, Any]:
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-    from s3lake.demo.kafka import EmbeddedKafka
+    from s3lake.demo.embedded_kafka import EmbeddedKafka
 
     hour = Hour(
         format={"type": "json"}, envelope={"style": "record", "fields": ["key", "value", "headers", "metadata"]}

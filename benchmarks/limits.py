@@ -25,7 +25,7 @@ from benchmarks.odd_records import schema
 from benchmarks.process_tree import Meter
 from benchmarks.sink import HERE, Bucket, bucket, measured, registry
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 
 TOPIC = "measured"
 TOPICS, ALL_RUNS = (10, 100, 1_000), "topics of a sink: all runs"

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.connection import S3Connection

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from benchmarks.process_tree import Meter
 from benchmarks.records import SCHEMA
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.records.encode.formats import FORMATS
 from s3lake_tests.kit.s3 import start_s3
 

@@ -25,7 +25,7 @@ from benchmarks import records
 from benchmarks.process_tree import Meter
 from benchmarks.sink import Bucket, bucket, states
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 
 PROGRAM = (sys.executable, "-c", "from s3lake.cli import main; main()")

@@ -19,7 +19,7 @@ from benchmarks import records
 from benchmarks.sink import SCHEMA_ID, registry
 from s3lake import hours
 from s3lake.config.model import Sink
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
@@ -28,7 +28,7 @@ from s3lake.records.schema.columns.types import from_document
 from s3lake.records.schema.columns.union import merge_columns
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 
 INSERT = {"type": "InsertField$Value", "options": {"offset.field": "kafka_offset"}}
 ROWS: Sequence[tuple[Any, ...]] = (

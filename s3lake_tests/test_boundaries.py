@@ -31,8 +31,9 @@ _IN_ORDER = """
     index.plan index.store index.commit
     lake.table.iceberg lake.table.hive lake.objects lake.form lake.readback lake.forwarding lake.metrics lake.prometheus
     lake.verify
-    land.adopt land.spark land.task.outcomes land.task.staging land.task.prepared land.task.letters
-    land.task.pipeline land.task.rows land.task.workers land.sql land.binding land.engine land.given land.job
+    land.adopt land.spark land.task.outcomes land.task.staging land.task.transformed_batch land.task.refused_records
+    land.task.pipeline land.task.table_rows land.task.worker_daemon land.sql
+    land.binding land.engine land.given land.job
     land.observer land.checks land.target land.change land.value land.landing land.opening land.fleet land.preview
     orchestration definitions
     demo
@@ -42,14 +43,14 @@ ROOMS = _IN_ORDER.split()
 """The nine rooms, a line or more for each, and what is in them. Each imports only from what stands before it."""
 
 TO_THE_RIGHT = {
-    ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration cannot be the name of an entry point",
+    ("source.sources", "source.kafka.offsets"): "`kafka` in a configuration cannot be the name of an entry point",
 }
 """Imports against the order, and why each is there. All but imports of types happen when a function is called."""
 
 DAGSTER = {
     "orchestration": "all there is of Dagster",
     "definitions": "the code location",
-    "demo.run": "it backfills through the definitions, as a user would",
+    "demo.run_demo": "it backfills through the definitions, as a user would",
 }
 """The only modules that may import Dagster."""
 
@@ -66,16 +67,16 @@ VERIFY_MAY_IMPORT = {
     "records.schema.registry": "fetches the text of a schema",
     "records.schema.protobuf.compiler": "Google's compiler, and no meaning",
     "source.offsets": "where a topic begins and ends",
-    "source.opening": "sources other than Kafka have no other reader",
-    "source.records": "sources other than Kafka have no other reader, and transforms take batches",
+    "source.sources": "sources other than Kafka have no other reader",
+    "source.record_batches": "sources other than Kafka have no other reader, and transforms take batches",
     "source.kafka.offsets": "where a topic begins and ends: the planner's client, which positions are shared with",
-    "source.kafka.properties": "settings of the client",
+    "source.kafka.client_properties": "settings of the client",
     "config.model": "types only",
 }
 """All that `verify` shares with the writer, and why: it finds the writer's mistakes, so it may share none."""
 
 VERIFY_SHARES = {
-    "lake.verify.transforms": {
+    "lake.verify.repeat_transforms": {
         "records.transform.chain.apply",
         "records.transform.chain.chain",
         "records.convert.read.keys_and_values",
@@ -90,7 +91,7 @@ OBJECTS_KNOWS = {"errors", "records.schema.columns.types", "index.commit.documen
 NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg", "psycopg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
 
-OF_SPARK = ("land.task.workers", "land.spark.patience")
+OF_SPARK = ("land.task.worker_daemon", "land.spark.patience")
 """Import it to have it, or to extend its classes, and are themselves imported where they are used."""
 
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
@@ -313,7 +314,7 @@ def test_a_command_that_only_reads_a_configuration_imports_nothing_heavy(argumen
     assert ran.stderr.splitlines()[-1].split() == ["0"], ran.stderr
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if _within(name, DAGSTER) and name != "demo.run"])
+@pytest.mark.parametrize("module", [name for name in MODULES if _within(name, DAGSTER) and name != "demo.run_demo"])
 def test_annotations_that_dagster_reads_are_no_strings(module: str) -> None:
     # `from __future__ import annotations` makes them strings, and Dagster then refuses a context's type.
     assert "__future__" not in {found.imported for found in _every() if found.importer == module}

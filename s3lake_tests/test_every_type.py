@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.land import binding
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import Primitive, Struct, from_document
@@ -81,7 +81,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     assert manifest.columns
     shape = ObjectShape.from_manifest(manifest)
     body = world.store.objects[file.key][0]
-    found = list(read_batches(shape, body, file.key, columns.read_schema(shape)))
+    found = list(read_batches(shape, body, file.key, spark_columns.read_schema(shape)))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]

@@ -14,8 +14,8 @@ from s3lake.errors import ConfigurationError
 from s3lake.index.store.connection import S3Connection
 from s3lake.lake.forwarding.mongodb import MongoDB
 from s3lake.lake.forwarding.postgres import Postgres
-from s3lake.lake.readback.arrow import find_reader
-from s3lake.lake.table.iceberg.catalog import open_catalog
+from s3lake.lake.readback.arrow_dataset import find_reader
+from s3lake.lake.table.iceberg.iceberg_catalog import open_catalog
 from s3lake.land.change.condition import Condition
 from s3lake.land.spark import shared
 from s3lake.records.schema.protobuf import compiler

@@ -17,8 +17,8 @@ import pytest
 from google.protobuf import json_format, message_factory
 
 from s3lake.errors import TableConflictError
-from s3lake.lake.objects import ObjectShape, columns, read_batches
-from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
+from s3lake.lake.table.iceberg.iceberg_columns import list_schemas, widen_schema
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document
@@ -280,7 +280,7 @@ def test_a_value_has_its_column_and_comes_back(
         rows = _through_iceberg(catalog, tmp_path / "file.parquet", body, f"golden.t{number}_{language}")
     else:
         shape = ObjectShape.from_manifest(manifest)
-        found = read_batches(shape, body, file.key, columns.read_schema(shape))
+        found = read_batches(shape, body, file.key, spark_columns.read_schema(shape))
         rows = [row for batch in found for row in batch.to_pylist()]
     assert rows == [{"c": line.read if line.read is not None and format != "iceberg" else line.cell, **more}]
 

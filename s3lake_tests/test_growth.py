@@ -22,7 +22,7 @@ from s3lake.index.store import COMMIT
 from s3lake.land.engine import Steps
 from s3lake.land.landing import batch_limit, land, rewrite
 from s3lake.land.target import TopicSink
-from s3lake.orchestration import due, sealed, sensor_memory
+from s3lake.orchestration import due_hours, sealed_hours, sensor_memory
 from s3lake.orchestration.catalog import Route
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.orchestration.runs import SinkRuns
@@ -193,7 +193,9 @@ class Sensor:
     @contextmanager
     def of(cls, target: TopicSink, cursor: str, last: str = LAST) -> Iterator["Sensor"]:
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
-            patch.setattr(sealed, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
+            patch.setattr(
+                sealed_hours, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]}
+            )
             yield cls(target, cursor, instance, last)
 
     @classmethod
@@ -203,7 +205,7 @@ class Sensor:
         last = hours.shift(FIRST, count - 1)
         memory = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(last, -1))])})
         with cls.of(target, sensor_memory.encode(memory), last) as sensor:
-            for _ in range(count // due.TILES_PER_TICK + 1):
+            for _ in range(count // due_hours.TILES_PER_TICK + 1):
                 assert sensor.ask().span is None
             yield sensor
 

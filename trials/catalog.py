@@ -12,7 +12,7 @@ from typing import Any
 from pyiceberg.table import StaticTable
 
 from benchmarks.process_tree import Watch
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from trials.checker import Bucket, data_files
 
 _WAITS_S = 20.0

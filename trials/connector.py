@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 from confluent_kafka import Consumer, TopicPartition
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 
 LAYOUT = {"template": "{topic}/partition={partition}/{topic}+{partition}+{offset:010}"}
 """Of a sink that takes over from it."""

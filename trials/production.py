@@ -25,9 +25,9 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake import hours
 from s3lake.config import native
 from s3lake.config.model import Config, Sink
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.index.store import PendingUpload, Store
 from s3lake.land.opening import open_topic_sink
 from s3lake_tests.kit.s3 import Server, find_program, start_s3

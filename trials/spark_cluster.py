@@ -46,7 +46,7 @@ class Cluster:
 
     def tasks(self) -> list[psutil.Process]:
         """Python workers: what was forked from the daemon of an executor."""
-        forked = self._running("s3lake.land.task.workers")
+        forked = self._running("s3lake.land.task.worker_daemon")
         return [one for one in forked if one.ppid() in {daemon.pid for daemon in forked}]
 
     def kill_worker(self) -> None:

@@ -13,10 +13,10 @@ import dagster as dg
 import pytest
 
 from s3lake.config.model import Config
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.land.target import TopicSink
-from s3lake.orchestration import due, names
+from s3lake.orchestration import dagster_names, due_hours
 from s3lake.orchestration.build import build_definitions
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import MARK, kill_all
@@ -48,7 +48,7 @@ class Stage:
         self.config: Config = lake.config(sink)
         self.target: TopicSink = lake.target(topic, SETTINGS)
         self.definitions = build_definitions(self.config)
-        self.sensor = self.definitions.get_repository_def().get_sensor_def(names.identifier("kafka", topic))
+        self.sensor = self.definitions.get_repository_def().get_sensor_def(dagster_names.identifier("kafka", topic))
 
     def start(self, tags: Mapping[str, str]) -> None:
         environment = {**os.environ, MARK: self.mark, "DAGSTER_HOME": str(self.home), "TMPDIR": str(self.home)}
@@ -101,7 +101,7 @@ def test_after_a_run_was_killed_with_its_code_server_the_next_commit_comes_withi
         assert dead.status == dg.DagsterRunStatus.STARTED
         while not (requests := stage.tick(instance)):
             assert time.monotonic() - killed_s < 120
-            time.sleep(due.INTERVAL_S)
+            time.sleep(due_hours.INTERVAL_S)
         found = instance.get_run_by_id(dead.run_id)
         assert found is not None
         assert found.status == dg.DagsterRunStatus.FAILURE

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.clean import DAY_MS
 from s3lake.index.store import PendingUpload
 from s3lake.index.store.s3 import S3Store

@@ -18,7 +18,7 @@ import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
 from s3lake_tests.kit.lake import fill

@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from s3lake.lake.forwarding.hour import CompleteHour
+from s3lake.lake.forwarding.complete_hour import CompleteHour
 
 
 class HourFiles:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
-from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake.source.record_batches import SCHEMA, OffsetRange
 
 Line = tuple[int, bytes]
 

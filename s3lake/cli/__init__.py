@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land, services, shipped, status, verify
+from s3lake.cli import change, check, ddl, dead_letters, iam, index, land, offline, services, shipped, status, verify
 from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
@@ -40,12 +40,12 @@ def _options(
 
 _COMMANDS: Mapping[Callable[..., None], tuple[Group, ...]] = {
     services.demo: (READING, JSON),
-    files.init: (READING,),
+    offline.init: (READING,),
     check.check: (SOURCE, JSON),
     shipped.files: (JSON,),
-    files.convert: (SOURCE,),
-    files.preview: (SOURCE, SINK, JSON),
-    files.test: (SOURCE, JSON),
+    offline.convert: (SOURCE,),
+    offline.preview: (SOURCE, SINK, JSON),
+    offline.test: (SOURCE, JSON),
     ddl.ddl: (SOURCE, ROUTES, CHANGE),
     iam.iam: (SOURCE, SINK),
     land.adopt: (SOURCE, ROUTES, CHANGE),

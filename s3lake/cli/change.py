@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
-    from s3lake.land.change.replace import HourChange
+    from s3lake.land.change.hour_change import HourChange
     from s3lake.land.target import TopicSink
 
 

@@ -43,8 +43,8 @@ def check(
 ) -> None:
     """Validate a configuration; show effective settings, where each came from, and warnings."""
     from s3lake.lake.forwarding.destination import open_forwards
-    from s3lake.source.kafka.properties import to_librdkafka
-    from s3lake.source.opening import find_opener
+    from s3lake.source.kafka.client_properties import to_librdkafka
+    from s3lake.source.sources import find_opener
 
     as_json, loaded = request.as_json, request.read(to_land=connect)
     notices = [*map(str, loaded.notices), *find_suspicious_settings(loaded.config)]
@@ -223,7 +223,7 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     from s3lake.index.store.s3 import S3Store
     from s3lake.index.store.trial import ensure_keeps_objects, try_store
     from s3lake.lake.forwarding.destination import open_forwards
-    from s3lake.source.opening import open_source
+    from s3lake.source.sources import open_source
 
     if config.kafka is not None or config.source is not None:
         source = open_source(config)
@@ -330,7 +330,7 @@ def _check_letters(config: Config, sink: Sink) -> None:
 
 def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[str]:
     from s3lake.lake.readback.committed import open_index
-    from s3lake.lake.table.iceberg.table import LakeTable
+    from s3lake.lake.table.iceberg.iceberg_table import LakeTable
 
     assert sink.table is not None, "the sink has one"
     topic = sink.topics[0] if sink.topics else "TOPIC"
@@ -339,7 +339,7 @@ def _check_table(sink: Sink, store: Store, connection: "S3Connection") -> list[s
 
 def _check_destination(sink: Sink, destination: "Destination", store: Store) -> None:
     """Ask a destination for an hour that it cannot have."""
-    from s3lake.lake.forwarding.hour import CompleteHour
+    from s3lake.lake.forwarding.complete_hour import CompleteHour
 
     destination.read_content(CompleteHour.without_rows(sink, "s3lake check", sink.start, store))
 

@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError, printable
 from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
-    from s3lake.lake.objects.dead_letters import StoredDeadLetter
+    from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter
     from s3lake.land.target import TopicSink
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
@@ -28,7 +28,7 @@ ReasonOption = Annotated[
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
     from s3lake.index.commit.dead_letter_reasons import merge_reasons
-    from s3lake.land.change.dead_letters import hours_of
+    from s3lake.land.change.committed_dead_letters import hours_of
 
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def show_dead_letters(
 
     Values of fields with a secret's name are masked, and control characters are escaped.
     """
-    from s3lake.land.change.dead_letters import ReasonFilter, hours_of, letters_of
+    from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of, letters_of
 
     chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
     for target in request.targets():
@@ -87,7 +87,7 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     Each is landed exactly once, and then it is a dead letter no longer. One that is refused again stays, with its new
     reason. If the command is interrupted, repeat it.
     """
-    from s3lake.land.change.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of
     from s3lake.land.change.replay import replay
 
     chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)

@@ -156,8 +156,8 @@ class Request:
         """
         from s3lake.index.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
-        from s3lake.orchestration.topics import ask_matching_topics, topics_of
-        from s3lake.source.opening import open_source
+        from s3lake.orchestration.sink_topics import ask_matching_topics, topics_of
+        from s3lake.source.sources import open_source
 
         config = config or self.load()
         sinks, timeout_s = self.sinks(config), 3.0 if fail_fast else 5.0

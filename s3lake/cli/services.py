@@ -135,10 +135,10 @@ def _run_demo(
     records: int, keep: Path | None, own: model.Config | None, *, serve: bool, table: bool, as_json: bool
 ) -> None:
     """Produce, land, verify, and serve until Ctrl-C if `serve` is set."""
-    from s3lake.demo import run, start
+    from s3lake.demo import run_demo, start
     from s3lake.lake.verify import Grid, combine_reports
 
-    port = run.choose_ui_port() if serve else 0
+    port = run_demo.choose_ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     if serve:
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
@@ -152,7 +152,7 @@ def _run_demo(
         emit(as_json, counts, lambda row: line.format(**row))
         server = "; Spark starts first" if lake.spark is None else f" and {lake.spark.address}"
         print_text(as_json, f"backfilling {lake.hours[0]} to {lake.hours[-1]} through Dagster{server}")
-        run.backfill(lake, lambda message: print_text(as_json, f"  {message}"))
+        run_demo.backfill(lake, lambda message: print_text(as_json, f"  {message}"))
         targets = list(Request().targets(lake.config))
         for hour in lake.hours:
             for target in targets:
@@ -163,16 +163,16 @@ def _run_demo(
         for target, report in zip(targets, reports, strict=True):
             print_differences(target, report, as_json=as_json)
         report = combine_reports(reports)
-        lost = max(0, run.count_expected(lake) - report.compared - report.not_compared)
+        lost = max(0, run_demo.count_expected(lake) - report.compared - report.not_compared)
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
         behind = [target for target in targets if table and not _query_table(target, lake.hours, as_json=as_json)]
         if serve:
-            with run.serve_ui(lake, port) as (process, url):
+            with run_demo.serve_ui(lake, port) as (process, url):
                 stop = start.stop_on_signal()
-                addresses = run.list_addresses(lake, targets, url)
+                addresses = run_demo.list_addresses(lake, targets, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))
-                run.keep_producing(lake, process, stop)
+                run_demo.keep_producing(lake, process, stop)
         else:
             print_text(as_json, _NEXT)
         if lost or behind or not report.clean:
@@ -181,7 +181,7 @@ def _run_demo(
 
 def _query_table(target: "TopicSink", hours: list[str], *, as_json: bool) -> bool:
     """Query a topic's table. Return whether it has as many rows as the index."""
-    from s3lake.demo.run import query_table
+    from s3lake.demo.run_demo import query_table
 
     row = query_table(target, hours)
     if row is None:

@@ -11,8 +11,8 @@ from s3lake.config.model import Config, Sink
 from s3lake.config.model.base import models_in
 from s3lake.config.overrides import names_of_model
 from s3lake.config.report import Reference, Report, Setting, Value, by_key, variable
-from s3lake.text import options
-from s3lake.text.options import find_nearest, suggest
+from s3lake.text import option_values
+from s3lake.text.option_values import find_nearest, suggest
 
 _LISTED = 24
 _UNUSED = "changes nothing next to the other settings of this file"
@@ -46,17 +46,17 @@ class Key(NamedTuple):
 
 def whole(low: int, high: int | None = None) -> Callable[[str], int]:
     """Return the reader of a whole number within bounds."""
-    return partial(options.parse_whole_number, low=low, high=high)
+    return partial(option_values.parse_whole_number, low=low, high=high)
 
 
 def milliseconds(low: int) -> Callable[[str], float]:
     """Return the reader of milliseconds as seconds."""
-    return lambda text: options.parse_whole_number(text, low) / 1000
+    return lambda text: option_values.parse_whole_number(text, low) / 1000
 
 
 def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
     """Return the reader of what one of some words means, in any case."""
-    return lambda text: choices[options.parse_choice(text, choices)]
+    return lambda text: choices[option_values.parse_choice(text, choices)]
 
 
 def same(*words: str) -> dict[str, str]:
@@ -120,7 +120,7 @@ class Keys:
 
     def boolean(self, key: str, default: bool) -> Value[bool]:
         """Return `true` or `false`, in any case."""
-        return self.read(key, default, options.parse_bool)
+        return self.read(key, default, option_values.parse_bool)
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Value[T]:
         """Return what one of some words means, in any case."""
@@ -131,7 +131,7 @@ class Keys:
         setting = self.get(key)
         if setting is None:
             return Value(())
-        self.read(key, [""], options.parse_names)
+        self.read(key, [""], option_values.parse_names)
         names = [name.strip() for name in setting.value.split(",") if name.strip()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

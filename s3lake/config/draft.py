@@ -14,7 +14,7 @@ from s3lake.config.overrides import apply_variables, fields, model_at
 from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, format_path, variable
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import is_secret
-from s3lake.text.options import did_you_mean, suggest
+from s3lake.text.option_values import did_you_mean, suggest
 
 _LIST = "write a list: one entry a line after '- ', or [one, two]"
 _MAPPING = "write a mapping: one `name: value` a line"

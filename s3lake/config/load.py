@@ -31,7 +31,7 @@ from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml_file import parse_json, parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import suggest
+from s3lake.text.option_values import suggest
 
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT, NAME = "S3LAKE_CONFIG", "S3LAKE_DIALECT", "S3LAKE_NAME"

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, Json, StringConstraints, Validation
 
 from s3lake.config.model.base import ConfigModel, Duration, at_least
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import did_you_mean
+from s3lake.text.option_values import did_you_mean
 
 if TYPE_CHECKING:
     import requests

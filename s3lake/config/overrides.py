@@ -19,7 +19,7 @@ from s3lake.config.model import Config, ConfigModel, Sink
 from s3lake.config.model.base import models_in
 from s3lake.config.report import Path, format_path
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import did_you_mean
+from s3lake.text.option_values import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
 _SHARED = ("kafka", "s3", "spark")

@@ -18,9 +18,9 @@ from s3lake.config import native
 from s3lake.config.model import Config, Credentials, Sink, Table
 from s3lake.config.model.converter import Converter
 from s3lake.demo import events
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import BUSY, GuardedProcess, Service, free_port, free_ports, spawn
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.land.spark.starting import tell_start
 from s3lake.records.layout.pieces import Field, Time

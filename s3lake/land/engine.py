@@ -26,7 +26,7 @@ from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_t
 from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
-from s3lake.source.records import Reader
+from s3lake.source.record_batches import Reader
 from s3lake.text.masking import is_secret, strip_values
 
 if TYPE_CHECKING:

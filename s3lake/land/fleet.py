@@ -26,7 +26,7 @@ from s3lake.land.spark.failures import translate_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
-from s3lake.source.records import OffsetRange, Reader
+from s3lake.source.record_batches import OffsetRange, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

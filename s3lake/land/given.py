@@ -15,7 +15,7 @@ from s3lake.land.engine import ReadRequest
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.source.records import HEADERS, SCHEMA
+from s3lake.source.record_batches import HEADERS, SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

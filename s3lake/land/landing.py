@@ -21,7 +21,7 @@ from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried
 from s3lake.land.change.compact import CompactOptions, merge
-from s3lake.land.change.replace import CannotChange, commit_staged
+from s3lake.land.change.hour_change import CannotChange, commit_staged
 from s3lake.land.checks import refuse_missing
 from s3lake.land.engine import Steps, TaskEngine, run_steps
 from s3lake.land.observer import LandedHour, Logged, Observer

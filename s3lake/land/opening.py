@@ -12,9 +12,9 @@ from s3lake.index.store.s3 import S3Store
 from s3lake.lake.readback.committed import open_index
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.target import TopicSink
-from s3lake.source import opening
+from s3lake.source import sources
+from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
-from s3lake.source.kafka.group import ConsumerGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def open_topic_sink(
         timeout_s: within how many seconds the source answers, or a question to it fails.
     """
     connection = s3_connection(config, sink, s3)
-    stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.open_source(config, timeout_s), None
+    stores, source, table = open_stores(connection, fail_fast=fail_fast), sources.open_source(config, timeout_s), None
     if sink.table is not None:
         table = LakeTable(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None

@@ -30,10 +30,10 @@ from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
 from s3lake.records.schema.columns.types import from_document
+from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
-from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets
-from s3lake.source.records import Reader
+from s3lake.source.record_batches import Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,14 +16,14 @@ from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.store.trial import ensure_tried
 from s3lake.lake.form import form_of
-from s3lake.lake.objects.columns import cast_column
+from s3lake.lake.objects.spark_columns import cast_column
 from s3lake.land import binding
-from s3lake.land.change.replace import replace_commits
+from s3lake.land.change.hour_change import replace_commits
 from s3lake.land.spark.failures import translate_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
-from s3lake.land.task.rows import Form, RowStage, plain_type
+from s3lake.land.task.table_rows import Form, RowStage, plain_type
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow

@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 
 from s3lake.config.model import Config, Sink
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.checks import build_check_specs
-from s3lake.orchestration.connections import resource_object
+from s3lake.orchestration.hour_checks import build_check_specs
 from s3lake.orchestration.io_manager import KafkaHours
+from s3lake.orchestration.resource_connections import resource_object
 from s3lake.orchestration.translator import SinkTranslator
 
 
@@ -85,7 +85,7 @@ def _define_asset(catalog: Catalog, sink: Sink, topic: str, body: AssetBody) -> 
         else:
             for output in body(context, **parameters):
                 kafka_hours = isinstance(output, KafkaHours)
-                yield dg.Output(output, name, metadata=names.MATERIALISED_BY_US) if kafka_hours else output
+                yield dg.Output(output, name, metadata=dagster_names.MATERIALISED_BY_US) if kafka_hours else output
         for check in sorted(context.op_execution_context.selected_output_names - {name}):
             yield dg.Output(None, check)  # its evaluations are stored, without an output Dagster would miss them
 
@@ -98,7 +98,7 @@ def _define_asset(catalog: Catalog, sink: Sink, topic: str, body: AssetBody) -> 
             can_subset=True,
             backfill_policy=backfill_policy(sink),
             pool=catalog.own_name(sink.name, topic),
-            op_tags={names.SINK: catalog.tag(sink)},
+            op_tags={dagster_names.SINK: catalog.tag(sink)},
         )(run)
 
 

@@ -19,8 +19,8 @@ from s3lake.orchestration.jobs import group_job, hourly_schedule, land_job, nigh
 from s3lake.orchestration.other_zones import other_zones_sensor
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.sensor import group_sensor, topic_sensor
+from s3lake.orchestration.sink_topics import topics_of
 from s3lake.orchestration.table_names import refuse_shared_names
-from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import dagster as dg
 from s3lake import hours
 from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import names
-from s3lake.orchestration.topics import topics_of
+from s3lake.orchestration import dagster_names
+from s3lake.orchestration.sink_topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator, hourly
 
 _OURS = "s3lake"
@@ -72,11 +72,17 @@ class Catalog:
         jobs = ("land", "land_together")
         _refuse_clashes(
             [
-                *((topic, names.identifier("kafka", topic)) for _, topic in self.routes),
-                *((f"{job} {sink.name}", names.identifier(job, sink.name)) for sink in config.sinks for job in jobs),
+                *((topic, dagster_names.identifier("kafka", topic)) for _, topic in self.routes),
+                *(
+                    (f"{job} {sink.name}", dagster_names.identifier(job, sink.name))
+                    for sink in config.sinks
+                    for job in jobs
+                ),
             ]
         )
-        _refuse_clashes((f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes)
+        _refuse_clashes(
+            (f"{sink.name} of {topic}", dagster_names.identifier(sink.name, topic)) for sink, topic in self.routes
+        )
         for route in self.routes:
             self._add_keys(route)
 
@@ -91,7 +97,7 @@ class Catalog:
             landed = self._translator.get_asset_spec(sink, topic)
             _refuse_other_than_hours(landed, sink)
             sealed = self._translator.get_sealed_spec(sink, topic, landed)
-            sealed = sealed.merge_attributes(tags={names.SEALED: "true"})
+            sealed = sealed.merge_attributes(tags={dagster_names.SEALED: "true"})
             dead_letters = self._translator.get_dead_letters_spec(sink, topic, landed)
             specs = Specs(landed, sealed.with_io_manager_key(self.io_manager_key(sink)), dead_letters)
             self._specs[sink.name, topic] = specs
@@ -121,11 +127,11 @@ class Catalog:
 
     def name(self, *parts: str) -> str:
         """Return the name of a job, a schedule, a sensor or an op of a sink or topic."""
-        return names.identifier(*self._prefix_path, *parts)
+        return dagster_names.identifier(*self._prefix_path, *parts)
 
     def own_name(self, *parts: str) -> str:
         """Return a name that begins with the prefix or `s3lake`: of a job, schedule or pool of the configuration."""
-        return names.identifier(self._translator.prefix or _OURS, *parts)
+        return dagster_names.identifier(self._translator.prefix or _OURS, *parts)
 
     def tag(self, sink: Sink) -> str:
         """Return the tag of the runs of `sink`; a sink of another configuration may have the same name."""

@@ -15,15 +15,15 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.checks import check_hours
-from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
+from s3lake.orchestration.hour_checks import check_hours
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import log_start
+from s3lake.orchestration.resource_connections import open_topic, spark_session
 
 if TYPE_CHECKING:
-    from s3lake.land.change.replace import HourChange
+    from s3lake.land.change.hour_change import HourChange
     from s3lake.land.target import TopicSink
 
 _NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
@@ -137,7 +137,7 @@ def _erase(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
 
 
 def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.change.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of
     from s3lake.land.change.replay import replay
 
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed

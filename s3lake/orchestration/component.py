@@ -16,7 +16,7 @@ from s3lake.config.model.descriptions import field_descriptions
 from s3lake.orchestration.assets import LandConfig, define_assets, land
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.topics import find_matching_topics, topics_of
+from s3lake.orchestration.sink_topics import find_matching_topics, topics_of
 from s3lake.orchestration.translator import SinkTranslator
 
 _FIRST = """\

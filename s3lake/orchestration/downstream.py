@@ -12,20 +12,20 @@ import dagster as dg
 from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.lake.forwarding.destination import Destination, open_destination, open_forwards
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.connections import s3_connection
 from s3lake.orchestration.hour_metadata import build_table
 from s3lake.orchestration.landing_run import as_dagster_errors
+from s3lake.orchestration.resource_connections import s3_connection
 from s3lake.orchestration.translator import SinkTranslator
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import Forwarded
+    from s3lake.lake.forwarding.complete_hour import Forwarded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", dg.BetaWarning)  # selections of assets that Dagster does not materialise
-    _SEALED = dg.AssetSelection.tag(names.SEALED, "true", include_sources=True)
+    _SEALED = dg.AssetSelection.tag(dagster_names.SEALED, "true", include_sources=True)
 
 
 def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
@@ -156,7 +156,7 @@ def _define_forward(
     sealed = catalog.specs(sink, topic).sealed
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from s3lake.lake.forwarding.hour import CompleteHour, forward_hour
+        from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
         from s3lake.land.opening import open_stores
 
         store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)
@@ -183,7 +183,7 @@ def _define_forward(
             backfill_policy=backfill_policy(sink),
             required_resource_keys=catalog.own_resource_keys("s3"),
             pool=catalog.own_name("forward", name),
-            op_tags={names.SINK: catalog.tag(sink)},
+            op_tags={dagster_names.SINK: catalog.tag(sink)},
             kinds={name} if name.isalnum() else None,
             group_name=sealed.group_name,
             owners=list(sealed.owners),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from s3lake import hours
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 
 EVERY_S = 10.0
 SILENT_MS = 45_000
@@ -28,8 +28,8 @@ _beating: set[str] = set()
 def keep_beating(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
     """Report that the run works until the block ends."""
     instance, run_id = context.instance, context.run.run_id
-    earlier = {names.FAILED: ""} if names.FAILED in context.run.tags else {}  # of the run it repeats
-    set_tags(instance, run_id, {names.HEARTBEAT: _now(), **earlier})
+    earlier = {dagster_names.FAILED: ""} if dagster_names.FAILED in context.run.tags else {}  # of the run it repeats
+    set_tags(instance, run_id, {dagster_names.HEARTBEAT: _now(), **earlier})
     if run_id not in _beating and not instance.is_ephemeral:
         _beating.add(run_id)
         threading.Thread(target=_beat, args=(instance, run_id), name="s3lake-heartbeat", daemon=True).start()
@@ -39,19 +39,19 @@ def keep_beating(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> I
         # In a run with a process for each step, the other steps work without one that beats.
         if context.job_def.executor_def.name != dg.in_process_executor.name:
             _beating.discard(run_id)
-            set_tags(instance, run_id, {names.HEARTBEAT: _ENDED})
+            set_tags(instance, run_id, {dagster_names.HEARTBEAT: _ENDED})
 
 
 def silence_of(record: dg.RunRecord, now_ms: int) -> str | None:
     """Return how long a started run has been silent; None if it works, or if it never reported anything."""
     tags = record.dagster_run.tags
-    if tags.get(names.HEARTBEAT) == _ENDED:
+    if tags.get(dagster_names.HEARTBEAT) == _ENDED:
         return None
     started_ms, beat_ms = _read_times(record)
     if beat_ms is not None:
         silent_ms = now_ms - beat_ms
         return f"has been silent for {silent_ms // 1000} s" if silent_ms >= SILENT_MS else None
-    ours = names.SINK in tags and now_ms - started_ms >= FIRST_MS
+    ours = dagster_names.SINK in tags and now_ms - started_ms >= FIRST_MS
     return f"has been silent since its start {FIRST_MS // 1000} s ago" if ours else None
 
 
@@ -64,7 +64,7 @@ def is_working(record: dg.RunRecord, now_ms: int) -> bool:
 def _read_times(record: dg.RunRecord) -> tuple[int, int | None]:
     """Return when a run was started, and its last beat since: started again, it has the tags of the first time."""
     started_ms = int((record.start_time or record.create_timestamp.timestamp()) * 1000)
-    beat = record.dagster_run.tags.get(names.HEARTBEAT, "")
+    beat = record.dagster_run.tags.get(dagster_names.HEARTBEAT, "")
     return started_ms, int(beat) if beat.isdigit() and int(beat) >= started_ms else None
 
 
@@ -84,7 +84,7 @@ def _beat(instance: dg.DagsterInstance, run_id: str) -> None:
             run = instance.get_run_by_id(run_id)
             if run is None or run.is_finished:
                 break
-            instance.add_run_tags(run_id, {names.HEARTBEAT: _now()})
+            instance.add_run_tags(run_id, {dagster_names.HEARTBEAT: _now()})
             failures = 0
         except Exception:  # the storage may be unavailable for a while
             failures += 1

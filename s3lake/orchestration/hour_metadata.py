@@ -20,7 +20,7 @@ from s3lake.index.plan import sealed
 from s3lake.index.plan.sealed import quantile_s
 from s3lake.index.plan.stamps import find_notices
 from s3lake.index.plan.tile import Wait
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.column_descriptions import describe_columns
 from s3lake.records.schema.columns.types import from_document
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from s3lake.index.commit.index import TopicIndex
     from s3lake.index.plan.tile import Sums, Tile
     from s3lake.index.store import Store
-    from s3lake.lake.objects.dead_letters import StoredDeadLetter
+    from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
     from s3lake.source.offsets import Lag
@@ -61,7 +61,7 @@ def hour_events(
         catalog.key(sink, topic),
         partition=tile.hour,
         metadata={**hour_metadata(landed, target.index, lag, descriptions), **retries},
-        tags={names.DATA_VERSION: sealed.content(tile.commits)},
+        tags={dagster_names.DATA_VERSION: sealed.content(tile.commits)},
     )
     dead_letters = dead_letters_metadata(landed, target)
     if dead_letters is not None:
@@ -244,7 +244,7 @@ def dead_share(sums: "Sums") -> float:
 
 
 def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> dict[str, Any]:
-    from s3lake.land.change.dead_letters import some_of
+    from s3lake.land.change.committed_dead_letters import some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")
     reasons = merge_reasons(manifest.letters for manifest in manifests)

@@ -13,8 +13,8 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
+from s3lake.orchestration.resource_connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.table_names import refuse_shared_names, table_name
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class SinkIOManager(dg.IOManager):
 
     def _read_tables(self, context: dg.InputContext) -> Any:
         from s3lake.index.commit.open_and_close import require_owner
-        from s3lake.lake.readback.arrow import find_reader, open_dataset
+        from s3lake.lake.readback.arrow_dataset import find_reader, open_dataset
         from s3lake.lake.readback.committed import open_index, read_complete_tiles
         from s3lake.lake.readback.spark import read_frame
         from s3lake.land import opening

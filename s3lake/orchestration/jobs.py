@@ -9,7 +9,7 @@ from pydantic import Field
 
 from s3lake import hours
 from s3lake.config.model import Sink
-from s3lake.orchestration import names, runs
+from s3lake.orchestration import dagster_names, runs
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun
@@ -78,7 +78,7 @@ def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
 
     @dg.op(
         name=runs.group_op_name(catalog, sink),
-        tags={names.SINK: catalog.tag(sink)},
+        tags={dagster_names.SINK: catalog.tag(sink)},
         required_resource_keys=catalog.own_resource_keys("s3", "spark"),
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
@@ -90,7 +90,7 @@ def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
             )
         failed = LandingRun(context, context.resources, catalog, sink).land_together(hours_by_topic)
         if failed:  # the sensor requests these topics alone next: such a run fails their hours
-            set_tags(context.instance, context.run_id, {names.FAILED: " ".join(sorted(failed))})
+            set_tags(context.instance, context.run_id, {dagster_names.FAILED: " ".join(sorted(failed))})
             shown = ", ".join(sorted(failed)[:_TOPICS_SHOWN])
             more = f" and {len(failed) - _TOPICS_SHOWN} more" if len(failed) > _TOPICS_SHOWN else ""
             raise dg.Failure(
@@ -134,17 +134,17 @@ def hourly_schedule(catalog: Catalog, sink: Sink, job: Any, together: Sequence[s
             config = runs.group_config(catalog, sink, {span: together})
             yield dg.RunRequest(run_key=span, run_config=config, tags=runs.group_tags(catalog, sink, together))
         else:
-            yield dg.RunRequest(run_key=span, tags=names.range_tags(first, last))
+            yield dg.RunRequest(run_key=span, tags=dagster_names.range_tags(first, last))
 
     return every_hour
 
 
 def _first_failed(instance: dg.DagsterInstance, schedule: str) -> str | None:
     """Return the first hour of the last run of the schedule if that run did not succeed."""
-    records = instance.get_run_records(dg.RunsFilter(tags={names.SCHEDULE: schedule}), limit=1)
+    records = instance.get_run_records(dg.RunsFilter(tags={dagster_names.SCHEDULE: schedule}), limit=1)
     if not records or records[0].dagster_run.status not in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED):
         return None
-    first, _, last = records[0].dagster_run.tags.get(names.RUN_KEY, "").partition("..")
+    first, _, last = records[0].dagster_run.tags.get(dagster_names.RUN_KEY, "").partition("..")
     return max(first, hours.shift(last, -_FAILED_HOURS)) if last else None
 
 

@@ -15,12 +15,12 @@ from s3lake.config.model import Errors, Sink
 from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.index.commit.documents import count_data_files
 from s3lake.index.plan.stamps import find_notices
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.checks import check_hours
-from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
+from s3lake.orchestration.hour_checks import check_hours
 from s3lake.orchestration.hour_metadata import hour_events
+from s3lake.orchestration.resource_connections import open_topic, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +159,7 @@ class LandingRun:
 
     def check(self, topic: str, checks: Sequence[str]) -> None:
         """Make these checks of the hours of the run, or of all hours if it names none, and announce sealed hours."""
-        span = names.find_range(self.context.run.tags)
+        span = dagster_names.find_range(self.context.run.tags)
         requested = list(hours.span(*span)) if span else []
         as_dagster_errors(lambda: self._check(self._open(topic), requested, checks), self.sink.errors)
 

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 import dagster as dg
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph, BaseAssetNode
 
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.overlapping_hours import OverlappingHours
 
@@ -63,7 +63,7 @@ class _AssetsOfOtherZones(dg.AssetSelection):
             if isinstance(key, dg.AssetKey) and isinstance(mapping, OverlappingHours)
         ]
         parents = [parent for parent in asset_graph.get_parents(node) if parent.key in mapped]
-        sealed = [parent.key for parent in parents if names.SEALED in parent.tags]
+        sealed = [parent.key for parent in parents if dagster_names.SEALED in parent.tags]
         return bool(mapped) and self._catalog.route(min(sealed or mapped)) is not None
 
 

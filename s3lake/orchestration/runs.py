@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake.config.model import Sink
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import is_working, silence_of
 
@@ -47,7 +47,7 @@ def group_config(catalog: Catalog, sink: Sink, topics_by_range: Mapping[str, Ite
 
 def group_tags(catalog: Catalog, sink: Sink, topics: Collection[str]) -> dict[str, str]:
     """Return the tags of a run that lands `topics` together."""
-    return {names.SINK: catalog.tag(sink), names.GROUP: str(len(topics))}
+    return {dagster_names.SINK: catalog.tag(sink), dagster_names.GROUP: str(len(topics))}
 
 
 def topics_of(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
@@ -68,7 +68,7 @@ class SinkRuns:
     ) -> None:
         """Look at runs of all topics of `sink`, or of one `topic`."""
         self._instance, self._catalog, self._sink, self._now_ms = instance, catalog, sink, now_ms
-        self._tags = {names.SINK: catalog.tag(sink), **({names.TOPIC: topic} if topic else {})}
+        self._tags = {dagster_names.SINK: catalog.tag(sink), **({dagster_names.TOPIC: topic} if topic else {})}
         self._ended: set[str] = set()
         self._reading = threading.RLock()  # topics are looked at in threads
 
@@ -96,7 +96,7 @@ class SinkRuns:
     def is_to_land_alone(self, failures: Sequence[dg.RunRecord]) -> bool:
         """Return whether one of these runs failed this very topic: alone, Dagster shows its hours as failed."""
         tags = [record.dagster_run.tags for record in failures]
-        return any(names.TOPIC in one or one.get(names.FAILED) for one in tags)
+        return any(dagster_names.TOPIC in one or one.get(dagster_names.FAILED) for one in tags)
 
     def reason_to_wait(self, failures: Sequence[dg.RunRecord]) -> str | None:
         """Return why no run may be requested now, after these that did not succeed; None if one may."""
@@ -133,7 +133,7 @@ class SinkRuns:
             if topics and silence:
                 end_run(self._instance, run, silence)
                 self._ended.add(run.run_id)
-            elif works or names.SINK in run.tags:  # else its present steps are not ours
+            elif works or dagster_names.SINK in run.tags:  # else its present steps are not ours
                 runs |= dict.fromkeys(topics, run.run_id)
         return runs
 
@@ -146,7 +146,7 @@ class SinkRuns:
         for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):
             run = record.dagster_run
             # A run of several topics names the failed ones, unless its process crashed.
-            for topic in run.tags.get(names.FAILED, "").split() or topics_of(self._catalog, self._sink, run):
+            for topic in run.tags.get(dagster_names.FAILED, "").split() or topics_of(self._catalog, self._sink, run):
                 failed[topic].append(record)
         return failed
 
@@ -161,8 +161,8 @@ def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> N
 def _requested_topics(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> Collection[str]:
     """Return the topics of a run that a sensor requested, by its config or its tags."""
     if run.job_name != group_job_name(catalog, sink):
-        ours = run.tags.get(names.SINK) == catalog.tag(sink) and names.TOPIC in run.tags
-        return [run.tags[names.TOPIC]] if ours else []
+        ours = run.tags.get(dagster_names.SINK) == catalog.tag(sink) and dagster_names.TOPIC in run.tags
+        return [run.tags[dagster_names.TOPIC]] if ours else []
     try:
         config: Any = run.run_config
         return set(chain.from_iterable(config["ops"][group_op_name(catalog, sink)]["config"]["hours"].values()))
@@ -179,11 +179,15 @@ def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: 
 
     Runs are found by the sink's name, whatever prefix its configuration has in Dagster.
     """
-    tags = {tag for _, tags in instance.get_run_tags([names.SINK]) for tag in tags if tag.rpartition("/")[2] == sink}
+    tags = {
+        tag for _, tags in instance.get_run_tags([dagster_names.SINK]) for tag in tags if tag.rpartition("/")[2] == sink
+    }
     if not tags:
         return None
     since = datetime.fromtimestamp(after_ms / 1000, timezone.utc)
-    failed = dg.RunsFilter(tags={names.SINK: sorted(tags)}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    failed = dg.RunsFilter(
+        tags={dagster_names.SINK: sorted(tags)}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since
+    )
     for record in instance.get_run_records(failed, limit=_MAX_SHOWN):  # the latest first
         if record.start_time is None:
             error = _read_start_error(instance, record.dagster_run) if _is_of(record.dagster_run, topic) else None
@@ -196,8 +200,8 @@ def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: 
 
 def _is_of(run: dg.DagsterRun, topic: str) -> bool:
     """Return whether a run was requested for a topic, alone or with others."""
-    if names.TOPIC in run.tags:
-        return run.tags[names.TOPIC] == topic
+    if dagster_names.TOPIC in run.tags:
+        return run.tags[dagster_names.TOPIC] == topic
     ops: Any = run.run_config.get("ops", {})
     hours = [op.get("config", {}).get("hours", {}) for op in ops.values() if isinstance(op, Mapping)]
     return any(topic in topics for of_run in hours for topics in of_run.values())
@@ -220,8 +224,8 @@ def _read_start_error(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
 
 def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str | None:
     """Return the error by which a run failed the topic; None if the run did not fail this topic."""
-    alone = names.TOPIC in run.tags
-    if alone and run.tags[names.TOPIC] != topic:
+    alone = dagster_names.TOPIC in run.tags
+    if alone and run.tags[dagster_names.TOPIC] != topic:
         return None
     begin, errors = f"{topic}: ", list[str]()
     for entry in instance.all_logs(run.run_id):

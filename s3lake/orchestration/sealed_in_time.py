@@ -11,9 +11,9 @@ import dagster as dg
 
 from s3lake import hours
 from s3lake.config.model import Sink
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.sealed import announced_contents
+from s3lake.orchestration.sealed_hours import announced_contents
 from s3lake.text.quantities import format_duration
 
 NAME = "sealed_in_time"
@@ -37,7 +37,7 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(name=catalog.name("in_time", sink.name), specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
-        first, last = names.find_range(context.run.tags) or (sink.start, _NEVER)
+        first, last = dagster_names.find_range(context.run.tags) or (sink.start, _NEVER)
         requested = hours.latest(hours.clip_ranges(first, last, _due_hours(sink)), _MAX_HOURS)
         for key in sorted(context.selected_asset_check_keys):
             yield from _evaluate(context.instance, sink, key.asset_key, requested)

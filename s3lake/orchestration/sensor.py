@@ -17,14 +17,14 @@ import dagster as dg
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError, TransientError
-from s3lake.orchestration import names, runs, sensor_memory
+from s3lake.orchestration import dagster_names, runs, sensor_memory
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.connections import open_topic
-from s3lake.orchestration.due import INTERVAL_S, at_the_latest
+from s3lake.orchestration.due_hours import INTERVAL_S, at_the_latest
+from s3lake.orchestration.resource_connections import open_topic
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
-from s3lake.source import opening
+from s3lake.source import sources
 from s3lake.text import expressions
 
 OBSERVE_EVERY_MS = 300_000
@@ -112,7 +112,7 @@ def _sensor(
         required_resource_keys=catalog.own_resource_keys("s3"), minimum_interval_seconds=INTERVAL_S, **definition
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        offsets = opening.open_source(catalog.config).offsets
+        offsets = sources.open_source(catalog.config).offsets
         now_ms, memory = hours.now_ms(), sensor_memory.decode(context.cursor)
         try:
             routes = find_routes(context, offsets)
@@ -202,10 +202,10 @@ def _request_alone(catalog: Catalog, state: RouteState) -> dg.RunRequest:
         asset_selection=[catalog.key(sink, topic)],
         asset_check_keys=[],  # the run makes the checks of whole hours by itself
         tags={
-            **names.range_tags(first, last),
-            names.SINK: catalog.tag(sink),
-            names.TOPIC: topic,
-            names.REASON: state.word,
+            **dagster_names.range_tags(first, last),
+            dagster_names.SINK: catalog.tag(sink),
+            dagster_names.TOPIC: topic,
+            dagster_names.REASON: state.word,
         },
     )
 
@@ -218,7 +218,7 @@ def _request_group(catalog: Catalog, states: Sequence[RouteState]) -> dg.RunRequ
     return dg.RunRequest(
         job_name=runs.group_job_name(catalog, sink),
         run_config=runs.group_config(catalog, sink, topics),
-        tags={**runs.group_tags(catalog, sink, [state.route.topic for state in states]), names.REASON: word},
+        tags={**runs.group_tags(catalog, sink, [state.route.topic for state in states]), dagster_names.REASON: word},
     )
 
 
@@ -288,5 +288,5 @@ def _observation(
             **({"lag": max(lags.values())} if lags else {}),
             **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
         },
-        tags={names.DATA_VERSION: version[:32]},
+        tags={dagster_names.DATA_VERSION: version[:32]},
     )

@@ -14,9 +14,9 @@ from s3lake.errors import S3LakeError
 from s3lake.index.plan import due
 from s3lake.land.checks import refuse_absent
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.due import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
+from s3lake.orchestration.due_hours import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
 from s3lake.orchestration.runs import SinkRuns
-from s3lake.orchestration.sealed import unannounced_hours
+from s3lake.orchestration.sealed_hours import unannounced_hours
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 
 if TYPE_CHECKING:

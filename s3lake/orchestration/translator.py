@@ -7,7 +7,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.text.quantities import format_duration
 
 _TAG_CHARACTERS = 63
@@ -79,8 +79,8 @@ class SinkTranslator:
             f"{format_duration(sink.close_grace)} after its end.",
             partitions_def=hourly(sink),
             kinds={"s3", "pyspark", sink.format.type},
-            tags={names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {},
-            group_name=names.identifier(sink.name),
+            tags={dagster_names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {},
+            group_name=dagster_names.identifier(sink.name),
             owners=list(sink.owners),
             metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
         )

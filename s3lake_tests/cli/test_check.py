@@ -15,7 +15,7 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.source.kafka import offsets
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.source.opening import open_source
+from s3lake.source.sources import open_source
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, Lake

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake.land.landing import land
-from s3lake.source import opening
+from s3lake.source import sources
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
@@ -28,8 +28,8 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
     run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = functools.partial(opening.open_source, timeout_s=0.3)
-    monkeypatch.setattr(opening, "open_source", lambda config, _: fast(config))
+    fast = functools.partial(sources.open_source, timeout_s=0.3)
+    monkeypatch.setattr(sources, "open_source", lambda config, _: fast(config))
     outcome = run("metrics", offline)
     assert outcome.code == 0
     metrics = samples(outcome.out)

@@ -15,7 +15,7 @@ from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.index.plan.tile import Sums
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.source.offsets import Lag
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.refused import Lake
@@ -111,7 +111,7 @@ def test_the_last_error_is_the_failed_run_after_the_last_commit(
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.setattr("s3lake.lake.metrics.TopicProgress.last_commit", (after_ms, 0))
     with dg.DagsterInstance.get() as instance:
-        run = instance.create_run_for_job(_job(), tags={names.SINK: "events", names.TOPIC: TOPIC})
+        run = instance.create_run_for_job(_job(), tags={dagster_names.SINK: "events", dagster_names.TOPIC: TOPIC})
         instance.report_run_failed(run)
     status = row(run_status(lake, monkeypatch, "--json"))
     assert str(status["last_error"]).startswith(f"run {run.run_id[:8]}") == is_shown

@@ -14,7 +14,7 @@ import pytest
 
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.variables import SecretsManager, UnresolvedReferenceError
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads

@@ -4,7 +4,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake_tests.kit.cost import PATIENCE_S
 
 

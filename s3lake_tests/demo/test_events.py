@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.events import Fields, Produced, keep_producing, produce_demo
-from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
 from s3lake_tests.kit.cost import PATIENCE_S

@@ -27,7 +27,7 @@ from dagster_postgres import DagsterPostgresStorage
 
 from s3lake import cli
 from s3lake.config import load as configuration
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.land.spark import jars
 from s3lake_tests.records.schema.registry import apicurio
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.preview.records import parse_records
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
+from s3lake.land.preview.record_lines import parse_records
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
 from s3lake_tests.kit.console import script

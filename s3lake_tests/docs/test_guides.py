@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from s3lake import definitions, hours
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake_tests.docs.test_shown import Block, blocks, title
 from s3lake_tests.kit.console import script
 from s3lake_tests.kit.lake import Lake

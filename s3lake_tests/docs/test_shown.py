@@ -27,8 +27,8 @@ from s3lake.config.model import Config, Sink
 from s3lake.demo.start import SINK
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import read
-from s3lake.source.kafka.properties import to_librdkafka
+from s3lake.land.preview.record_lines import read
+from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
 from s3lake_tests.docs.test_links import DOCUMENTS, ROOT

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 from s3lake import hours
 from s3lake.config import native
 from s3lake.config.model import Config, Sink
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import GuardedProcess, Launch, start_server
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.spark import jars
 from s3lake_tests.kit import oracles

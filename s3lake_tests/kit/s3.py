@@ -9,8 +9,8 @@ import uuid
 from pathlib import Path
 from typing import Literal
 
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import Launch
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake.index.store.connection import S3Connection
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s3lake.config.model import Spark
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake.land.spark import jars
 from s3lake_tests.kit.s3 import GO_PROGRAMS, find_program, start_s3

@@ -11,7 +11,7 @@ from s3lake.errors import TableUnavailableError
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.given import Record, batch, within
 from s3lake.land.target import TopicSink
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.land.in_process import Session
 

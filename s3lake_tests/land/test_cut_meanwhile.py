@@ -9,7 +9,7 @@ from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.plan.tile import TileRange
 from s3lake.land.landing import land, rewrite
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 
 

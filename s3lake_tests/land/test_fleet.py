@@ -13,7 +13,7 @@ from s3lake.land.fleet import land_together
 from s3lake.land.landing import land_steps
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values

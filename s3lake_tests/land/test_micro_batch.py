@@ -11,7 +11,7 @@ from s3lake.land import engine, job
 from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
 from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS

@@ -8,8 +8,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from s3lake.land.landing import land
-from s3lake.source.kafka import group
-from s3lake.source.kafka.group import ConsumerGroup
+from s3lake.source.kafka import consumer_group
+from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 
@@ -68,7 +68,7 @@ def test_a_refusal_is_said_once_with_the_remedy(
 
     refused = ConsumerGroup("s3lake-refused", "127.0.0.1:1")
     refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
-    monkeypatch.setattr(group.ConsumerGroup, "_answer", lambda *_: refusal)
+    monkeypatch.setattr(consumer_group.ConsumerGroup, "_answer", lambda *_: refusal)
     with caplog.at_level(logging.WARNING):
         refused.publish({"orders": {0: 5}})
         refused.publish({"orders": {0: 6}})

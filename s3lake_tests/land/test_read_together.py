@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from s3lake.index.commit.documents import Recorded
-from s3lake.lake.objects.columns import read_schema
+from s3lake.lake.objects.spark_columns import read_schema
 from s3lake.lake.readback.committed import open_input, read_object, read_recorded_columns
 from s3lake.land.landing import land
 from s3lake.records.schema.columns.types import to_document

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.s3 import S3Store

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sealed_key
 from s3lake_tests.kit.lake import Lake, at, values
@@ -28,7 +28,7 @@ class Runs:
         job = self.definitions.resolve_job_def("land_events")
         ops = {job.nodes_in_topological_order[0].name: {"config": {"rewrite": rewrite}}}
         return job.execute_in_process(
-            tags=names.range_tags(first, last), run_config={"ops": ops}, instance=self.instance
+            tags=dagster_names.range_tags(first, last), run_config={"ops": ops}, instance=self.instance
         ).success
 
 
@@ -38,7 +38,7 @@ def test_the_example_downstream_counts_exactly_what_was_landed(lake: Lake, insta
     assert runs.land(NINE, TEN)
     result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
         asset_selection=[dg.AssetKey(["example", "events", f"{runs.topic}_by_type"])],
-        tags=names.range_tags(NINE, TEN),
+        tags=dagster_names.range_tags(NINE, TEN),
         instance=instance,
     )
     found = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]

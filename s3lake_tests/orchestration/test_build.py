@@ -17,7 +17,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
-from s3lake.orchestration import names, topics
+from s3lake.orchestration import dagster_names, sink_topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests.orchestration import instances
@@ -193,7 +193,7 @@ class TestJobsAndSchedules:
         self, now: tuple[int, int, int, int], runs: list[tuple[str, str]]
     ) -> None:
         found = requests(repository().get_schedule_def("hourly_events"), *now)
-        assert [names.find_range(one.tags) for one in found] == runs
+        assert [dagster_names.find_range(one.tags) for one in found] == runs
 
     @pytest.mark.parametrize(("grace", "cron"), [("5m", "6 * * * *"), ("0s", "1 * * * *"), ("3h", "59 * * * *")])
     def test_ticks_when_the_grace_of_the_hour_before_is_over(self, grace: str, cron: str) -> None:
@@ -259,7 +259,7 @@ class TestTopicsByExpression:
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-        monkeypatch.setattr(topics, "_TIMEOUT_S", 0.05)
+        monkeypatch.setattr(sink_topics, "_TIMEOUT_S", 0.05)
 
     @pytest.fixture
     def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -269,7 +269,7 @@ class TestTopicsByExpression:
         return names
 
     def topics(self, *sinks: str) -> Mapping[str, list[str]]:
-        return topics.topics_of(config(*sinks))
+        return sink_topics.topics_of(config(*sinks))
 
     def test_are_those_that_the_whole_expression_fits(self, broker: list[str]) -> None:
         broker += ["shop.clicks", "shop.orders", "workshop.orders", "shop"]

@@ -12,7 +12,7 @@ import pytest
 import s3lake
 from s3lake import definitions
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import topics
+from s3lake.orchestration import sink_topics
 from s3lake_tests.kit.cost import PATIENCE_S, dagster_import_s, ratio_of_least
 
 HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
@@ -39,7 +39,7 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers that are down are given up at once."""
-    monkeypatch.setattr(topics, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(sink_topics, "_TIMEOUT_S", 0.1)
 
 
 @pytest.mark.usefixtures("impatient")

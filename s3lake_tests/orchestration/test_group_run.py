@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.jobs import GroupConfig, _parse_group
 from s3lake.orchestration.runs import group_config
@@ -62,7 +62,7 @@ class Fleet:
         return self.definitions.resolve_job_def("land_events").execute_in_process(
             instance=self.instance,
             asset_selection=[self.key(topic)],
-            tags={**names.range_tags(START, START), names.SINK: "events", names.TOPIC: topic},
+            tags={**dagster_names.range_tags(START, START), dagster_names.SINK: "events", dagster_names.TOPIC: topic},
             raise_on_error=False,
         )
 
@@ -141,7 +141,7 @@ def test_a_topic_whose_record_is_refused_fails_no_other_and_its_own_hour_when_it
     for topic in fleet.topics:
         if topic != poisoned:
             assert fleet.materialised(fleet.key(topic)) == [(START, 80)]
-    assert instance.get_runs(limit=1)[0].tags[names.FAILED] == poisoned
+    assert instance.get_runs(limit=1)[0].tags[dagster_names.FAILED] == poisoned
     assert not fleet.land_alone(poisoned).success
     assert fleet.failed(poisoned) == {START}
     assert fleet.failed(fleet.topics[0]) == set()

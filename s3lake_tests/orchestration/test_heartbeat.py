@@ -9,7 +9,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.index.plan.tile import Sums, Tile, TileRange
-from s3lake.orchestration import heartbeat, names, runs
+from s3lake.orchestration import dagster_names, heartbeat, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
@@ -39,7 +39,7 @@ def run(world: World, status: dg.DagsterRunStatus, tags: dict[str, str], **more:
 
 def beaten(world: World) -> dict[str, str]:
     """A last beat, after the run was made, however long that takes."""
-    return {names.HEARTBEAT: str(world.now + MAKING_MS)}
+    return {dagster_names.HEARTBEAT: str(world.now + MAKING_MS)}
 
 
 def status_of(world: World, run_id: str) -> dg.DagsterRunStatus:
@@ -64,7 +64,7 @@ class TestSilence:
         assert (status_of(world, dead), status_of(world, other)) == (FAILURE, STARTED)
 
     def test_a_run_that_goes_on_with_steps_that_are_not_ours_is_left_alone(self, world: World) -> None:
-        busy = run(world, STARTED, {names.HEARTBEAT: "ended"}, asset_selection=frozenset({KEY}))
+        busy = run(world, STARTED, {dagster_names.HEARTBEAT: "ended"}, asset_selection=frozenset({KEY}))
         world.now += 10 * SILENT_MS
         world.tick()
         assert status_of(world, busy) == STARTED
@@ -76,7 +76,7 @@ class TestSilence:
         assert (status_of(world, asked), status_of(world, foreign)) == (FAILURE, STARTED)
 
     def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: World) -> None:
-        retry = run(world, STARTED, OURS | {names.HEARTBEAT: str(world.now - 100_000)})
+        retry = run(world, STARTED, OURS | {dagster_names.HEARTBEAT: str(world.now - 100_000)})
         world.now += FIRST_MS - 1
         assert "has not ended" in world.tick().skip_message
         assert status_of(world, retry) == STARTED
@@ -127,7 +127,7 @@ def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeyp
 
     def beat() -> int:
         (found,) = instance.get_runs(limit=1)
-        return int(found.tags[names.HEARTBEAT])
+        return int(found.tags[dagster_names.HEARTBEAT])
 
     def slow(*_: object) -> None:
         beats.append(beat())

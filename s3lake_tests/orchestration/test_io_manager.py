@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.config.model import Config, Sink
 from s3lake.errors import RecordError
 from s3lake.land.landing import land
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
@@ -103,12 +103,12 @@ class TestHours:
         job = definitions.resolve_implicit_global_asset_job_def()
         with dg.DagsterInstance.ephemeral() as instance:
             job.execute_in_process(
-                asset_selection=[downstream.key], tags=names.range_tags(NINE, TEN), instance=instance
+                asset_selection=[downstream.key], tags=dagster_names.range_tags(NINE, TEN), instance=instance
             )
             assert seen == {NINE: list(range(20)), TEN: list(range(20, 40))}
             refused = job.execute_in_process(
                 asset_selection=[downstream.key],
-                tags=names.range_tags("2026-01-05T08", NINE),
+                tags=dagster_names.range_tags("2026-01-05T08", NINE),
                 instance=instance,
                 raise_on_error=False,
             )

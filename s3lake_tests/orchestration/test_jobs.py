@@ -10,7 +10,7 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import prune_runs
@@ -47,7 +47,7 @@ class TestHourlySchedule:
         ):
             create_run_for_test(instance, tags=tags, status=status)
             (request,) = schedule.evaluate_tick(context).run_requests or ()
-        assert names.find_range(request.tags) == (first, "2026-01-07T15")
+        assert dagster_names.find_range(request.tags) == (first, "2026-01-07T15")
 
 
 class TestRunHistory:

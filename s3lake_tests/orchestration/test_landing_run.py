@@ -17,7 +17,7 @@ from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, Store
 from s3lake.index.commit.protocol import Attempt
 from s3lake.land.landing import rewrite
 from s3lake.land.spark import installation
-from s3lake.orchestration import checks, names
+from s3lake.orchestration import dagster_names, hour_checks
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import as_dagster_errors, log_start
 from s3lake.orchestration.runs import group_config
@@ -300,7 +300,7 @@ class TestManyTopics:
         assert not result.success
         assert group.hours() == {"one": ALL, "two": [FIRST], "three": ALL}
         (run,) = group.instance.get_runs()
-        assert run.tags[names.FAILED] == "two"
+        assert run.tags[dagster_names.FAILED] == "two"
 
     def test_hours_that_are_over_are_checked_and_sealed(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
@@ -311,7 +311,7 @@ class TestManyTopics:
         for topic in TOPICS:
             sealed = unstaged_runs.materialisations(group.instance, sealed_key(group.sink, topic))
             assert [one.partition for one in sealed] == ALL
-            for name in checks.NAMES:
+            for name in hour_checks.NAMES:
                 key = dg.AssetCheckKey(sink_key(group.sink, topic), name)
                 assert len(group.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)) == 3
 

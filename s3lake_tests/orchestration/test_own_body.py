@@ -9,7 +9,7 @@ import pytest
 import s3lake
 from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
 from s3lake_tests.land.unstaged import FIRST, THIRD
@@ -29,7 +29,7 @@ class Runs(unstaged_runs.Runs):
         definitions = build_definitions(self.config, assets=[assets], resources=STAND_INS)
         return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
             asset_selection=[s3lake.sink_key(self.sink, topic) for topic in selected or TOPICS],
-            tags=names.range_tags(FIRST, THIRD),
+            tags=dagster_names.range_tags(FIRST, THIRD),
             run_config={"ops": {op: {"config": {"rewrite": True}} for op in ops}} if rewrite else {},
             instance=self.instance,
             raise_on_error=False,

@@ -15,7 +15,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration import spark_resource
 from s3lake.orchestration.build import build_definitions, define_resources
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.connections import find_s3_connection, spark_session
+from s3lake.orchestration.resource_connections import find_s3_connection, spark_session
 from s3lake.orchestration.s3_resource import open_s3
 
 TEXT = """\

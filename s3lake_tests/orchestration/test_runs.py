@@ -6,12 +6,12 @@ from dagster._core.events import EngineEventData
 from dagster._utils.error import SerializableErrorInfo
 
 from s3lake import hours
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.runs import SinkRuns, last_failure
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.world import add_run, catalog
 
-ALONE = {names.SINK: "events", names.TOPIC: "orders"}
+ALONE = {dagster_names.SINK: "events", dagster_names.TOPIC: "orders"}
 
 
 def run(instance: dg.DagsterInstance, error: Exception | None, tags: dict[str, str], log: str = "") -> str:
@@ -32,9 +32,9 @@ def run(instance: dg.DagsterInstance, error: Exception | None, tags: dict[str, s
 def fail_to_start(instance: dg.DagsterInstance, topics: list[str]) -> str:
     """Do what Dagster does if its launcher cannot reach the code server; the run's id in short."""
     if len(topics) == 1:
-        tags, config = {names.SINK: "events", names.TOPIC: topics[0]}, {}
+        tags, config = {dagster_names.SINK: "events", dagster_names.TOPIC: topics[0]}, {}
     else:
-        tags = {names.SINK: "events", names.GROUP: str(len(topics))}
+        tags = {dagster_names.SINK: "events", dagster_names.GROUP: str(len(topics))}
         config = {"ops": {"land": {"config": {"hours": {"2026-11-20T05": topics}}}}}
     failed = add_run(instance, "land", dg.DagsterRunStatus.NOT_STARTED, tags=tags, run_config=config)
     error = SerializableErrorInfo("Unexpected error in IPC client\n", [], "DagsterIPCProtocolError")
@@ -48,7 +48,7 @@ class TestLastFailure:
         run(instance, dg.Failure("the bucket is full"), ALONE)
         newest = run(instance, dg.Failure("offset 7 of orders-0 was refused"), ALONE)
         run(instance, None, ALONE)
-        run(instance, dg.Failure("of another topic"), {**ALONE, names.TOPIC: "clicks"})
+        run(instance, dg.Failure("of another topic"), {**ALONE, dagster_names.TOPIC: "clicks"})
         assert last_failure(instance, "events", "orders", 0) == f"run {newest}: offset 7 of orders-0 was refused"
 
     def test_is_none_if_no_run_failed_since(self, instance: dg.DagsterInstance) -> None:
@@ -56,7 +56,7 @@ class TestLastFailure:
         assert last_failure(instance, "events", "orders", hours.now_ms() + 60_000) is None
 
     def test_of_a_run_of_many_topics_is_the_topic_s_own(self, instance: dg.DagsterInstance) -> None:
-        many = {names.SINK: "events", names.GROUP: "2"}
+        many = {dagster_names.SINK: "events", dagster_names.GROUP: "2"}
         found = run(instance, dg.Failure("1 of 2 topics failed"), many, "orders: Kafka did not answer")
         assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
         assert last_failure(instance, "events", "clicks", 0) is None
@@ -77,7 +77,7 @@ class TestLastFailure:
         ids=["under the prefix of a component", "an exception that is not ours"],
     )
     def test_is_found(self, sink: str, error: Exception, words: str, instance: dg.DagsterInstance) -> None:
-        found = run(instance, error, {**ALONE, names.SINK: sink})
+        found = run(instance, error, {**ALONE, dagster_names.SINK: sink})
         failure = last_failure(instance, "events", "orders", 0) or ""
         assert failure.startswith(f"run {found}: ")
         assert words in failure

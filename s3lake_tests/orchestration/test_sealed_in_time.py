@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
-from s3lake.orchestration import names, sealed_in_time
+from s3lake.orchestration import dagster_names, sealed_in_time
 from s3lake.orchestration.translator import hourly, sealed_key
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.world import catalog
@@ -30,7 +30,9 @@ class World:
 
     def sealed(self, topic: str, *sealed: str) -> None:
         for hour in sealed:
-            event = dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour, tags={names.DATA_VERSION: "v"})
+            event = dg.AssetMaterialization(
+                sealed_key(SINK, topic), partition=hour, tags={dagster_names.DATA_VERSION: "v"}
+            )
             self.instance.report_runless_asset_event(event)
 
     def tick(self) -> list[tuple[str, str | None, bool]]:
@@ -109,7 +111,7 @@ def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World)
 def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
-    tags = names.range_tags(EIGHT, NINE)
+    tags = dagster_names.range_tags(EIGHT, NINE)
     result = world.definitions().resolve_job_def("look").execute_in_process(tags=tags, instance=world.instance)
     found = {
         (one.asset_key.path[2].removesuffix("_sealed"), one.partition): one.passed

@@ -18,10 +18,10 @@ from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.land import opening
-from s3lake.orchestration import due, names, runs, sealed, sensor, sensor_memory, tick
+from s3lake.orchestration import dagster_names, due_hours, runs, sealed_hours, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
-from s3lake.source import opening as sources
+from s3lake.source import sources as sources
 from s3lake_tests.kit import indexes
 from s3lake_tests.orchestration.world import (
     FOR_EVER,
@@ -83,7 +83,7 @@ def cursor(route: dict[str, Any]) -> str:
 
 
 def ranges(result: Any) -> list[tuple[str, str] | None]:
-    return [names.find_range(request.tags) for request in result.run_requests]
+    return [dagster_names.find_range(request.tags) for request in result.run_requests]
 
 
 class TestHoursOfTheIndex:
@@ -92,8 +92,8 @@ class TestHoursOfTheIndex:
     @pytest.fixture
     def few_a_tick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An index of days is as long for a tick as one of weeks."""
-        monkeypatch.setattr(due, "TILES_PER_TICK", 24)
-        monkeypatch.setattr(sealed, "HOURS_PER_TICK", 8)
+        monkeypatch.setattr(due_hours, "TILES_PER_TICK", 24)
+        monkeypatch.setattr(sealed_hours, "HOURS_PER_TICK", 8)
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
 
     def test_a_long_way_is_gone_in_runs_of_hours_per_run_the_oldest_first(
@@ -126,7 +126,7 @@ class TestHoursOfTheIndex:
             Tile("2026-01-05T09", {0: TileRange(0, 50, 50)}, garbage=("c",)), Tile(HOUR, {0: TileRange(50, 100)})
         )
         (request,) = world.tick().run_requests
-        assert names.find_range(request.tags) == ("2026-01-05T09", "2026-01-05T09")
+        assert dagster_names.find_range(request.tags) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "incomplete"
 
     def test_an_hour_that_waits_for_the_catalog_of_its_table_is_asked_for_once_an_hour(
@@ -147,13 +147,13 @@ class TestHoursOfTheIndex:
         """A rewrite died: the cursor knows better, and is wrong."""
         past = list(hours.span("2026-01-04T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
-        for _ in range(len(past) // due.TILES_PER_TICK + 1):
+        for _ in range(len(past) // due_hours.TILES_PER_TICK + 1):
             assert ranges(world.tick()) == []
         world.write(Tile(past[20], {0: TileRange(0, 0, 0)}, pending="c"))
         ticks = 0
         while not (found := ranges(world.tick())):
             ticks += 1
-            assert ticks <= len(past) / due.SECOND_LOOKS_PER_TICK + 1
+            assert ticks <= len(past) / due_hours.SECOND_LOOKS_PER_TICK + 1
         assert found == [(past[20], past[20])]
 
     @pytest.mark.usefixtures("few_a_tick")
@@ -171,14 +171,14 @@ class TestHoursOfTheIndex:
 
         monkeypatch.setattr(TopicIndex, "tile", counted)
         world.tick()
-        assert len(read) <= due.TILES_PER_TICK + due.SECOND_LOOKS_PER_TICK + 1 + sealing.WATERMARK_TILES
+        assert len(read) <= due_hours.TILES_PER_TICK + due_hours.SECOND_LOOKS_PER_TICK + 1 + sealing.WATERMARK_TILES
         while world.remembered.announced != [(past[0], past[-1])]:
             read.clear()
             world.tick()
-            assert len(read) <= due.TILES_PER_TICK + sealed.HOURS_PER_TICK + sealing.WATERMARK_TILES
+            assert len(read) <= due_hours.TILES_PER_TICK + sealed_hours.HOURS_PER_TICK + sealing.WATERMARK_TILES
         read.clear()
         world.tick()
-        assert len(read) <= due.SECOND_LOOKS_PER_TICK + 1
+        assert len(read) <= due_hours.SECOND_LOOKS_PER_TICK + 1
 
     @pytest.mark.usefixtures("few_a_tick")
     def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: World) -> None:
@@ -190,14 +190,14 @@ class TestHoursOfTheIndex:
         left = past[-5]
         world.write(Tile(left, {0: TileRange(0, 0, 9)}))
         assert ranges(world.tick()) == [(left, left)]
-        for _ in range(len(past) // due.TILES_PER_TICK + 1):
+        for _ in range(len(past) // due_hours.TILES_PER_TICK + 1):
             world.tick()
         assert world.remembered.complete[0][0] == past[0]
 
     def test_however_many_hours_are_incomplete_the_newest_are_looked_at_first(self, world: World) -> None:
         past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: TileRange(0, 0, 9)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
-        oldest = past[-due.TILES_PER_TICK + 1]
+        oldest = past[-due_hours.TILES_PER_TICK + 1]
         assert ranges(world.tick()) == [(oldest, hours.shift(oldest, 23))]
 
     def test_a_tile_that_was_announced_and_never_written_is_asked_for(self, world: World) -> None:
@@ -219,7 +219,7 @@ class TestBacklog:
 
     def reason(self, world: World) -> str | None:
         requests = world.tick().run_requests
-        assert all(names.find_range(one.tags) == (HOUR, HOUR) for one in requests)
+        assert all(dagster_names.find_range(one.tags) == (HOUR, HOUR) for one in requests)
         return requests[0].tags["s3lake/reason"] if requests else None
 
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
@@ -302,7 +302,7 @@ class TestSinksOfOneTopic:
         two.write(Tile("2026-01-05T09", {0: TileRange(0, 10)}), sink="events")
         (request,) = two.tick().run_requests
         assert request.job_name == "land_events"
-        assert names.find_range(request.tags) == ("2026-01-05T09", HOUR)
+        assert dagster_names.find_range(request.tags) == ("2026-01-05T09", HOUR)
 
     def test_a_run_of_one_does_not_hold_up_the_other(self, two: World) -> None:
         tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}

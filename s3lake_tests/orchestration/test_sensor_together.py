@@ -12,7 +12,7 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake import hours
 from s3lake.config.model import Config
 from s3lake.index.plan.tile import Sums, Tile, TileRange
-from s3lake.orchestration import heartbeat, names, runs, sensor, tick
+from s3lake.orchestration import dagster_names, heartbeat, runs, sensor, tick
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job, land_job
 from s3lake_tests.kit.cost import count_calls
@@ -78,7 +78,7 @@ class World(Ticks):
     def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run of these topics."""
         config = runs.group_config(self.catalog, self.sink, spans)
-        tags = {names.SINK: "events", **tags}
+        tags = {dagster_names.SINK: "events", **tags}
         return add_run(self.instance, "land_together_events", status, run_config=config, tags=tags)
 
 
@@ -106,7 +106,7 @@ class TestRequests:
         assert spans(result) == {f"{START}..{HOUR}": ["t0000", "t0001", "t0002"]}
         (request,) = result.run_requests
         assert request.job_name == "land_together_events"
-        assert request.tags[names.GROUP] == "3"
+        assert request.tags[dagster_names.GROUP] == "3"
         assert request.tags["s3lake/reason"] == "hour_over"
 
     def test_topics_have_their_own_hours(self, world: World) -> None:
@@ -209,7 +209,7 @@ class TestRuns:
     def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         world.now += 5_000  # after its start
-        world.instance.add_run_tags(run.run_id, {names.HEARTBEAT: str(world.now)})
+        world.instance.add_run_tags(run.run_id, {dagster_names.HEARTBEAT: str(world.now)})
         assert spans(world.tick(0)) == {}
         assert spans(world.tick(heartbeat.SILENT_MS - 1_000)) == {}
         assert spans(world.tick(1_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
@@ -221,7 +221,7 @@ class TestRuns:
         """End a run of all topics that has failed some of them; without any, its process crashed."""
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         if failed:
-            world.instance.add_run_tags(run.run_id, {names.FAILED: " ".join(failed)})
+            world.instance.add_run_tags(run.run_id, {dagster_names.FAILED: " ".join(failed)})
         world.instance.report_run_failed(run)
 
     def test_a_topic_that_failed_is_requested_alone_after_a_minute_and_the_others_at_once(self, world: World) -> None:
@@ -238,7 +238,7 @@ class TestRuns:
         world = World(monkeypatch, 30)
         world.now = int(time.time() * 1000)
         run = world.run({f"{START}..{HOUR}": sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
-        world.instance.add_run_tags(run.run_id, {names.FAILED: " ".join(world.kafka.logs)})
+        world.instance.add_run_tags(run.run_id, {dagster_names.FAILED: " ".join(world.kafka.logs)})
         world.instance.report_run_failed(run)
         assert len(world.tick(2 * runs.SOON_MS).run_requests) == 10
 

@@ -18,11 +18,11 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.config import native
 from s3lake.config.model import Config
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_a_range_is_a_dict_with_a_table_for_each_partition(config: Config) -> No
     def downstream(daily: dict[str, pl.DataFrame]) -> None:
         seen.update({key: frame["n"].to_list() for key, frame in daily.items()})
 
-    result = run(config, daily, downstream, tags=names.range_tags(START, THIRD))
+    result = run(config, daily, downstream, tags=dagster_names.range_tags(START, THIRD))
     assert seen == {START: [0], SECOND: [1], THIRD: [2]}
     landed = result.asset_materializations_for_node("daily")
     assert sorted(event.partition or "" for event in landed) == [START, SECOND, THIRD]
@@ -175,7 +175,7 @@ def test_what_cannot_be_landed_is_refused_before_anything_is_written(
 @BACKFILL_POLICIES
 def test_a_range_without_a_dict_is_refused(config: Config) -> None:
     asset = returning(lambda: pa.table({"n": [1]}), backfill_policy=dg.BackfillPolicy.single_run())
-    result = run(config, asset, raises=False, tags=names.range_tags(START, SECOND))
+    result = run(config, asset, raises=False, tags=dagster_names.range_tags(START, SECOND))
     assert f"returned one table, and the run is of {START} to {SECOND}: return a dict" in failure(result)
 
 

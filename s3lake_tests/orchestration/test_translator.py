@@ -15,9 +15,9 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.names import find_range
+from s3lake.orchestration.dagster_names import find_range
 from s3lake.orchestration.runs import topics_of
-from s3lake.source import opening as sources
+from s3lake.source import sources as sources
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.orchestration.world import FakeKafka
 

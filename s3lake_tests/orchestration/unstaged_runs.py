@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.config.model import Config, Sink
 from s3lake.land import opening
-from s3lake.orchestration import names
+from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
 from s3lake_tests.index.commit.kafka import TOPIC
@@ -66,7 +66,7 @@ class OneTopic(Runs):
 
     def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
         return self.job.execute_in_process(
-            tags=names.range_tags(first, last), instance=self.instance, raise_on_error=False
+            tags=dagster_names.range_tags(first, last), instance=self.instance, raise_on_error=False
         )
 
     def again(self) -> Landed:

@@ -21,7 +21,7 @@ from s3lake.index.plan.tile import Tile
 from s3lake.index.store.connection import S3Connection
 from s3lake.land import opening
 from s3lake.orchestration.catalog import Catalog
-from s3lake.source import opening as sources
+from s3lake.source import sources as sources
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit import indexes

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
-from s3lake.demo import run
+from s3lake.demo import run_demo
 from s3lake.demo.process import free_ports
 from s3lake.demo.start import BUCKET, start_demo
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -111,7 +111,7 @@ def start_site() -> Iterator[Site]:
         (demo.home / "shop.py").write_text(_SHOP.format(start=first, home=demo.home))
         tables = {"name": "tables", "bucket": BUCKET, "prefix": "tables", "start": first, "format": {"type": "parquet"}}
         (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
-        with run.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):
+        with run_demo.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):
             until(lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))
 

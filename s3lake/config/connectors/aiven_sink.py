@@ -10,7 +10,7 @@ from s3lake.config.connector_keys import Key, Keys, choice, milliseconds, same, 
 from s3lake.config.connectors import connect_keys, converter_keys, s3_credentials
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.report import Report, Setting, Value
-from s3lake.text.options import suggest
+from s3lake.text.option_values import suggest
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from s3lake.config.connector_keys import read_variable
 from s3lake.config.report import Report, Setting
-from s3lake.text.options import suggest
+from s3lake.text.option_values import suggest
 
 CLASS = "S3_SINK"
 REGISTRY = "S3LAKE_REGISTRY_URL"

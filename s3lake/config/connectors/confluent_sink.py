@@ -10,7 +10,7 @@ from s3lake.config.connectors import connect_keys, converter_keys, s3_credential
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.report import Report, Setting, Value
-from s3lake.text.options import suggest
+from s3lake.text.option_values import suggest
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FORMATS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json", "ByteArrayFormat": "bytes"}

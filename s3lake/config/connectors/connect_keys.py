@@ -11,7 +11,7 @@ from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
 from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
-from s3lake.text.options import did_you_mean, suggest
+from s3lake.text.option_values import did_you_mean, suggest
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}

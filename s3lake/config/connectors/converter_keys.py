@@ -12,7 +12,7 @@ from s3lake.config.connector_keys import Key, Keys, milliseconds
 from s3lake.config.connectors import connect_worker
 from s3lake.config.draft import Draft
 from s3lake.config.report import Setting, Value
-from s3lake.text.options import find_nearest, suggest
+from s3lake.text.option_values import find_nearest, suggest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _NUMBERS = {

@@ -21,7 +21,7 @@ from s3lake.config.syntax import toml_file
 from s3lake.config.syntax.toml_file import File
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import did_you_mean
+from s3lake.text.option_values import did_you_mean
 
 SECTION = "iggy"
 _ADDRESS = (Key("iggy.address", "address", default="localhost:8090"), Key("iggy.token", "token"))

@@ -14,7 +14,7 @@ from s3lake.config.draft import ConfigDraft, Draft, join_drafts, value_at
 from s3lake.config.report import Report, Setting, Value
 from s3lake.config.syntax import toml_file
 from s3lake.config.variables import Variables
-from s3lake.text.options import did_you_mean, suggest
+from s3lake.text.option_values import did_you_mean, suggest
 from s3lake.text.quantities import parse_duration, parse_size
 
 TOPIC_TEMPLATE = "{stream}.{topic}"

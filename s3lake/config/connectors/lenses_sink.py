@@ -15,7 +15,7 @@ from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Report, Setting, Value
 from s3lake.text import expressions
-from s3lake.text.options import did_you_mean, parse_bool, suggest
+from s3lake.text.option_values import did_you_mean, parse_bool, suggest
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",

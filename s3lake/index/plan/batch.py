@@ -11,7 +11,7 @@ from s3lake.index.plan.tile import Tile, epochs, log_of
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 if TYPE_CHECKING:
-    from s3lake.source.records import OffsetRange
+    from s3lake.source.record_batches import OffsetRange
 
 Intervals = Mapping[int, tuple[int, int]]
 TASK_RECORDS = 50_000
@@ -145,7 +145,7 @@ def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tu
         tasks: the most there shall be; fewer where there is less to share.
         least: offsets a task, below which a topic-partition is not split; None if it never may be.
     """
-    from s3lake.source.records import OffsetRange  # pyarrow: a code location that plans nothing does not load it
+    from s3lake.source.record_batches import OffsetRange  # pyarrow: a code location that plans nothing does not load it
 
     total = sum(end - start for start, end in reads.values())
     step = total

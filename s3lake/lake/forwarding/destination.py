@@ -15,7 +15,7 @@ from s3lake.plugins import load_plugin
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.config.model.forwards import Forward
-    from s3lake.lake.forwarding.hour import CompleteHour
+    from s3lake.lake.forwarding.complete_hour import CompleteHour
 
 GROUP = "s3lake.forwards"
 _OURS = {

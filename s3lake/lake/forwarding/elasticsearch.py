@@ -12,7 +12,7 @@ from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import CompleteHour, Row
+    from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
 _BULK_BYTES = 4 << 20
 _KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}

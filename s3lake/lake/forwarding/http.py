@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, Destinati
 from s3lake.text import masking
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import CompleteHour, Row
+    from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
 _TIMEOUT_S = (10, 120)  # to connect, and between two bytes
 _JSON = "application/json"

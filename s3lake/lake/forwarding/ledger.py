@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from s3lake.errors import DestinationRefusedError, FencedError
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import CompleteHour, Row
+    from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
 _OF_HOUR = ("sink", "topic", "hour", "bucket", "content", "rows")
 

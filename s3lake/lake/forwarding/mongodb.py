@@ -26,7 +26,7 @@ from s3lake.text import masking
 if TYPE_CHECKING:
     from pymongo.collection import Collection
 
-    from s3lake.lake.forwarding.hour import CompleteHour, Row
+    from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
     _Documents = Collection[dict[str, Any]]
 

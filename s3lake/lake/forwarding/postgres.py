@@ -15,7 +15,7 @@ from s3lake.text import masking
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
-    from s3lake.lake.forwarding.hour import CompleteHour
+    from s3lake.lake.forwarding.complete_hour import CompleteHour
 
 _TYPES = ("jsonb", "json", "text")
 _CONNECT_S = 10

@@ -26,7 +26,7 @@ from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import make_bucket_error, make_digest
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.hour import CompleteHour, Row
+    from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
 _INGEST_BYTES = 4 << 20  # a request may have ten
 _SEEN_S = 60.0  # until committed documents are counted

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from s3lake.errors import UnreadableError
-from s3lake.lake.objects import avro, columns, content, csv, rows
+from s3lake.lake.objects import avro_objects, content, csv_objects, spark_columns, text_records
 from s3lake.lake.objects.content import Body
 from s3lake.lake.objects.shape import ObjectShape
 
@@ -37,9 +37,9 @@ def open_columns(shape: ObjectShape, body: Body, key: str, columns: Collection[s
         UnreadableError: it is not of its format; also while its batches are read, of which those before still count.
     """
     if shape.format == "avro":
-        return OpenFile(*avro.open_avro(body, key, columns, shape.bare_column))
+        return OpenFile(*avro_objects.open_avro(body, key, columns, shape.bare_column))
     if shape.format == "csv":
-        return OpenFile(*csv.open_csv(shape, body, key, columns))
+        return OpenFile(*csv_objects.open_csv(shape, body, key, columns))
     try:
         file = pq.ParquetFile(pa.BufferReader(body) if isinstance(body, bytes) else body)
     except (pa.ArrowException, OSError) as error:
@@ -60,20 +60,20 @@ def read_batches(shape: ObjectShape, body: Body, key: str, schema: pa.Schema) ->
         ConfigurationError: its columns have types that do not become those asked for.
     """
     if shape.in_columns:
-        cast = csv.cast_texts if shape.format == "csv" else None
+        cast = csv_objects.cast_texts if shape.format == "csv" else None
         for batch in open_columns(shape, body, key, schema.names).batches:
-            yield columns.cast_batch(batch, schema, key, cast)
+            yield spark_columns.cast_batch(batch, schema, key, cast)
         return
-    yield from _convert(shape, body, key, lambda texts: rows.to_batch(shape, texts, schema))
+    yield from _convert(shape, body, key, lambda texts: text_records.to_batch(shape, texts, schema))
 
 
-def read_rows(shape: ObjectShape, body: Body, key: str) -> Iterator[list[rows.Row]]:
+def read_rows(shape: ObjectShape, body: Body, key: str) -> Iterator[list[text_records.Row]]:
     """Yield the rows of a text object, some at a time, as `rows.build_row_reader` splits them.
 
     Raises:
         UnreadableError: it is not of its shape.
     """
-    read = rows.build_row_reader(shape)
+    read = text_records.build_row_reader(shape)
     return _convert(shape, body, key, lambda texts: [read(text) for text in texts])
 
 

@@ -16,7 +16,7 @@ from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.form import shape_of
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import Columns, from_document
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: C
         shape, schemas = ObjectShape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
         for file in files_of([manifest], "data"):
             if file.columns not in schemas:
-                schemas[file.columns] = columns.read_schema(shape.for_file(file), recorded)
+                schemas[file.columns] = spark_columns.read_schema(shape.for_file(file), recorded)
             origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
             yield CommittedFile(*origin, file.records, file.bytes, manifest.form.format, schemas[file.columns])
 
@@ -186,7 +186,7 @@ class CommittedInput:
     @property
     def schema(self) -> pa.Schema:
         """The columns that they are read into."""
-        return columns.read_schema(self.form, self.recorded)
+        return spark_columns.read_schema(self.form, self.recorded)
 
 
 def open_input(

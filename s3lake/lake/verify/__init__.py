@@ -21,10 +21,7 @@ from s3lake.index.plan.stamps import describe_before_start, describe_stamps_ahea
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.verify import index_checks
 from s3lake.lake.verify.comparison import Comparison, VerifyContext
-from s3lake.lake.verify.kafka_log import KafkaLog
-from s3lake.lake.verify.log import Log, LogStartMovedError, SourceLog
-from s3lake.lake.verify.not_landed import Grid, find_not_landed
-from s3lake.lake.verify.report import (
+from s3lake.lake.verify.differences import (
     Difference,
     DifferenceType,
     NotChecked,
@@ -35,8 +32,11 @@ from s3lake.lake.verify.report import (
     build_report,
     combine_reports,
 )
+from s3lake.lake.verify.kafka_log import KafkaLog
+from s3lake.lake.verify.log import Log, LogStartMovedError, SourceLog
+from s3lake.lake.verify.not_landed import Grid, find_not_landed
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.source.opening import open_source
+from s3lake.source.sources import open_source
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config, Sink

@@ -9,8 +9,16 @@ from functools import partial
 from typing import Any
 
 from s3lake.lake.objects.instants import parse_date, parse_time, parse_timestamp
-from s3lake.lake.verify.connect import to_bytes, to_decimal, to_double, to_float
-from s3lake.lake.verify.values import Mismatch, Uuid, compact_json, keep, parse_json, to_column_form, to_float_form
+from s3lake.lake.verify.decode_connect_json import to_bytes, to_decimal, to_double, to_float
+from s3lake.lake.verify.decoded_values import (
+    Mismatch,
+    Uuid,
+    compact_json,
+    keep,
+    parse_json,
+    to_column_form,
+    to_float_form,
+)
 from s3lake.records.schema.columns import types
 from s3lake.records.schema.columns.types import TICKS, Primitive, Type, fold
 

@@ -22,7 +22,9 @@ from s3lake.errors import UnreadableError
 from s3lake.index.commit.documents import File
 from s3lake.index.commit.index import TopicIndex
 from s3lake.lake.objects.shape import ObjectShape
-from s3lake.lake.verify.dead_letters import DeadLetters
+from s3lake.lake.verify.commit_files import CommitFiles, FileGroup, count_rows, group_files
+from s3lake.lake.verify.dead_letter_checks import DeadLetters
+from s3lake.lake.verify.differences import Counts, NotChecked
 from s3lake.lake.verify.digests import (
     BUCKETS,
     DigestPlaces,
@@ -33,10 +35,8 @@ from s3lake.lake.verify.digests import (
     match_rows,
 )
 from s3lake.lake.verify.expected import ExpectedRecords
-from s3lake.lake.verify.files import CommitFiles, FileGroup, count_rows, group_files
 from s3lake.lake.verify.index_checks import CommitRange, ReportDifference, check_object, replaces_files
 from s3lake.lake.verify.log import Log, Records
-from s3lake.lake.verify.report import Counts, NotChecked
 from s3lake.source.offsets import LogRange
 
 if TYPE_CHECKING:

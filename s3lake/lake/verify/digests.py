@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from struct import Struct
 
-from s3lake.lake.verify.values import DIGEST_BYTES
+from s3lake.lake.verify.decoded_values import DIGEST_BYTES
 
 BUCKETS = 64
 _entry = Struct(f"<{DIGEST_BYTES}sq")

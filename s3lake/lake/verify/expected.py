@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3lake.lake.objects.shape import ObjectShape
-from s3lake.lake.verify.decode import REGISTERED, find_unknown_schema
+from s3lake.lake.verify.decoders import REGISTERED, find_unknown_schema
+from s3lake.lake.verify.differences import State
 from s3lake.lake.verify.index_checks import CommitRange
 from s3lake.lake.verify.log import UNREADABLE, Records
-from s3lake.lake.verify.report import State
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.lake.verify.transforms import Transforms
+    from s3lake.lake.verify.repeat_transforms import Transforms
 
 _REPLACED = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
 _SQL = "SQL is not run again"
@@ -82,7 +82,7 @@ class ExpectedRecords:
         elif not commit_range.manifest.clocks:
             self.only_count(_REPLAYED)
         else:
-            from s3lake.lake.verify.transforms import Transforms  # the writer's code, only for those who use it
+            from s3lake.lake.verify.repeat_transforms import Transforms  # the writer's code, only for those who use it
 
             clocks = sorted(
                 (end, ms) for number, end, ms in commit_range.manifest.clocks if number == commit_range.partition

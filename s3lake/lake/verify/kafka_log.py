@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.lake.verify.log import UNREADABLE, Headers, LogStartMovedError, Records
+from s3lake.source.kafka.client_properties import ErrorLog, to_librdkafka
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.properties import ErrorLog, to_librdkafka
 
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
@@ -28,7 +28,7 @@ class KafkaLog:
     """`Log` of a real cluster.
 
     Args:
-        properties: as in the configuration, see `s3lake.source.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
         patience_s: how long reading goes on without a record or an end before it is given up.
     """
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.source.offsets import TopicOffsets
-from s3lake.source.opening import RecordSource
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
+from s3lake.source.sources import RecordSource
 
 Headers = Sequence[tuple[str, bytes | None]]
 """Headers of one record, in order; names may repeat."""

@@ -16,7 +16,7 @@ from s3lake import hours
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
-from s3lake.lake.verify.report import NotLanded
+from s3lake.lake.verify.differences import NotLanded
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink

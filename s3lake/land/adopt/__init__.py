@@ -5,6 +5,6 @@ Everything else that was found can only contradict it; then the user decides.
 """
 
 from s3lake.land.adopt.adoption import Adopted, Evidence, Start, adopt, first_tile, format_evidence
-from s3lake.land.adopt.group import GroupOffsets, KafkaGroups
+from s3lake.land.adopt.group_offsets import GroupOffsets, KafkaGroups
 
 __all__ = ["Adopted", "Evidence", "GroupOffsets", "KafkaGroups", "Start", "adopt", "first_tile", "format_evidence"]

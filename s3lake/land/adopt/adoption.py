@@ -14,9 +14,9 @@ from s3lake.errors import ConfigurationError
 from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
-from s3lake.land.adopt.group import GroupOffsets, Groups
-from s3lake.land.adopt.lenses import read_locks
-from s3lake.land.adopt.names import build_name_pattern
+from s3lake.land.adopt.group_offsets import GroupOffsets, Groups
+from s3lake.land.adopt.lenses_index import read_locks
+from s3lake.land.adopt.object_names import build_name_pattern
 from s3lake.source.offsets import Offsets, TopicOffsets
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from s3lake.index.commit.replacing_attempts import MERGE
 from s3lake.lake.form import form_of
 from s3lake.land import binding
 from s3lake.land.change.file_sets import FileSet, is_placed_as_now, list_file_sets, shape_of_stream, stage_files
-from s3lake.land.change.joining import FileJoiner
-from s3lake.land.change.replace import (
+from s3lake.land.change.hour_change import (
     CannotChange,
     HourChange,
     Plan,
@@ -27,6 +26,7 @@ from s3lake.land.change.replace import (
     change_hours,
     replace_commits,
 )
+from s3lake.land.change.join_files import FileJoiner
 from s3lake.land.target import TopicSink
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from s3lake.index.commit.dead_letter_reasons import ReasonTally, merge_reasons
 from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, RefusalReason
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import Store
-from s3lake.lake.objects import ObjectShape, columns, content, open_columns, read_batches
-from s3lake.lake.objects.dead_letters import StoredDeadLetter, read_dead_letters
+from s3lake.lake.objects import ObjectShape, content, open_columns, read_batches, spark_columns
+from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, read_dead_letters
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.file_sets import (
     FileSet,
@@ -34,7 +34,7 @@ from s3lake.land.change.file_sets import (
     shape_of_stream,
     stage_files,
 )
-from s3lake.land.change.replace import (
+from s3lake.land.change.hour_change import (
     CannotChange,
     ErasedObject,
     HourChange,
@@ -194,7 +194,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
 
 def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
     """Return the columns that rows of a commit's data may have."""
-    return columns.read_schema(ObjectShape.from_manifest(manifest), recorded)
+    return spark_columns.read_schema(ObjectShape.from_manifest(manifest), recorded)
 
 
 def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Columns) -> Iterator[int]:
@@ -234,7 +234,7 @@ def _read_table(shape: ObjectShape, body: bytes, key: str, where: Condition, rec
             pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.split_records(shape, body, key)
         )
     else:
-        asked = where.columns(columns.read_schema(shape, recorded))
+        asked = where.columns(spark_columns.read_schema(shape, recorded))
         read = read_batches(shape, body, key, asked)
     return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
 

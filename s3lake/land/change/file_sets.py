@@ -19,7 +19,7 @@ from s3lake.index.commit.protocol import build_name_suffix
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, stage_object
-from s3lake.lake.objects import avro, content, csv
+from s3lake.lake.objects import avro_objects, content, csv_objects
 from s3lake.lake.objects.shape import LINE_FRAMING, ObjectShape
 from s3lake.land import binding
 from s3lake.records.encode import Disk, FileFormat, Out
@@ -187,7 +187,9 @@ def _records(shape: ObjectShape, body: BinaryIO, key: str) -> Iterator[list[byte
         return
     frame = shape.frame or LINE_FRAMING
     yield list(
-        csv.split_rows(content.strip_framing(content.decompress(body, key, shape.codec), frame, key), frame.between)
+        csv_objects.split_rows(
+            content.strip_framing(content.decompress(body, key, shape.codec), frame, key), frame.between
+        )
     )
 
 
@@ -196,7 +198,7 @@ def _write_avro(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, di
 
     blocks: Any = fastavro.block_reader(body)
     schema = blocks.metadata["avro.schema"]
-    plain = fastavro.parse_schema(avro.mark_logical_types(json.loads(schema)))
+    plain = fastavro.parse_schema(avro_objects.mark_logical_types(json.loads(schema)))
     encoder = AvroEncoder(FileFormat("avro", shape.codec), out, disk)
     first = 0
     for block in blocks:

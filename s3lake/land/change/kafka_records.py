@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.index.commit.documents import File
-from s3lake.lake.objects import Body, ObjectShape, columns, read_batches, read_rows
+from s3lake.lake.objects import Body, ObjectShape, read_batches, read_rows, spark_columns
 from s3lake.lake.objects.shape import BYTES, STRING
 from s3lake.land.given import Record
 
@@ -39,7 +39,7 @@ class Parts:
         metadata = "metadata" in fields
         key = "key" in fields and (shape.key in (STRING, BYTES) or not shape.in_columns)
         # One style has no column of them, another a map, which keeps one header of each name.
-        column = next((column for column in columns.read_schema(shape) if column.name == "headers"), None)
+        column = next((column for column in spark_columns.read_schema(shape) if column.name == "headers"), None)
         headers = "headers" in fields and column is not None and not pa.types.is_map(column.type)
         return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
 
@@ -71,7 +71,7 @@ def records(
     parts, offsets = Parts.from_shape(shape), offsets_of(file, others)
     blocks: Iterator[list[Any]]
     if shape.in_columns:
-        batches = read_batches(shape, body, file.key, columns.read_schema(shape))
+        batches = read_batches(shape, body, file.key, spark_columns.read_schema(shape))
         blocks = (batch.to_pylist() for batch in batches)
     else:
         blocks = read_rows(shape, body, file.key)

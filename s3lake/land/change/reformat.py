@@ -22,15 +22,12 @@ from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import ObjectShape, open_columns
-from s3lake.lake.objects.columns import cast_batch
 from s3lake.lake.objects.digest import Digest
+from s3lake.lake.objects.spark_columns import cast_batch
 from s3lake.land import binding
-from s3lake.land.change.dead_letters import letters_of
+from s3lake.land.change.committed_dead_letters import letters_of
 from s3lake.land.change.file_sets import copy_file, is_placed_as_now, read_whole
-from s3lake.land.change.kafka_records import Parts, offsets_of, read_offsets, records, slack
-from s3lake.land.change.places import find_blocker as find_blocker_of_places
-from s3lake.land.change.places import place
-from s3lake.land.change.replace import (
+from s3lake.land.change.hour_change import (
     CannotChange,
     HourChange,
     Plan,
@@ -38,6 +35,9 @@ from s3lake.land.change.replace import (
     change_hours,
     group_compatible,
 )
+from s3lake.land.change.kafka_records import Parts, offsets_of, read_offsets, records, slack
+from s3lake.land.change.row_keys import find_blocker as find_blocker_of_places
+from s3lake.land.change.row_keys import place
 from s3lake.land.change.staged_copies import StagedCopies
 from s3lake.land.engine import run_steps
 from s3lake.land.given import Batches, GivenEngine, batch

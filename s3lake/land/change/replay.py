@@ -32,11 +32,11 @@ from s3lake.index.plan import tile as tiles
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.reading import open_object
 from s3lake.lake.form import form_of
-from s3lake.lake.objects.dead_letters import StoredDeadLetter, read_dead_letters
+from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, read_dead_letters
 from s3lake.land import binding
-from s3lake.land.change.dead_letters import ReasonFilter, letters_of
+from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
 from s3lake.land.change.file_sets import copy_file, stage_files
-from s3lake.land.change.replace import replace_commits, settle_hour
+from s3lake.land.change.hour_change import replace_commits, settle_hour
 from s3lake.land.engine import run_steps
 from s3lake.land.given import BATCH, GivenEngine, Record, batch
 from s3lake.land.job import Job

@@ -21,11 +21,11 @@ from s3lake.index.commit.documents import LETTERS, File, Manifest, files_of
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.lake.objects import ObjectShape
-from s3lake.lake.objects.dead_letters import read_dead_letters
+from s3lake.lake.objects.dead_letter_objects import read_dead_letters
 from s3lake.land.change.kafka_records import Parts, records
 from s3lake.land.given import Record
 from s3lake.land.target import TopicSink, retry_fenced
-from s3lake.source.kafka.properties import hide_secrets, to_librdkafka
+from s3lake.source.kafka.client_properties import hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink

@@ -20,7 +20,7 @@ from s3lake.index.commit.clean import DAY_MS, forget_replaced, names_below
 from s3lake.index.commit.commit_files import map_in_parallel
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.protocol import Attempt, Staged
-from s3lake.land.change.replace import HourChange, Plan, carry_over, change_hours
+from s3lake.land.change.hour_change import HourChange, Plan, carry_over, change_hours
 from s3lake.land.target import TopicSink
 
 REASON = "retention"

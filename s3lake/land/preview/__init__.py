@@ -16,7 +16,7 @@ from s3lake.land import binding
 from s3lake.land.engine import run_steps
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
-from s3lake.land.preview.records import batches
+from s3lake.land.preview.record_lines import batches
 from s3lake.land.task.outcomes import Outcome, unite_recorded
 
 if TYPE_CHECKING:

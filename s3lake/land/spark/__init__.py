@@ -44,7 +44,7 @@ def settings(spark: model.Spark) -> dict[str, str]:
     if not spark.master.startswith("sc://"):
         # Tasks are shared out by the cores that there are: a cluster's come one after the other.
         ours["spark.scheduler.minRegisteredResourcesRatio"] = "0.8"
-        ours["spark.python.daemon.module"] = "s3lake.land.task.workers"
+        ours["spark.python.daemon.module"] = "s3lake.land.task.worker_daemon"
         quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
         ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, quiet, _homeless()])
     return ours | spark.conf

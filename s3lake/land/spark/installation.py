@@ -140,7 +140,9 @@ def _workers(session: SparkSession) -> Installation:
         schema = "version string, digest string, python string"
         (row,) = session.range(0, 1, 1, 1).mapInArrow(answer, schema).collect()
     except Exception as error:
-        if _WITHOUT_US.search(str(error)):  # what workers are forked from, `s3lake.land.task.workers`, was not found
+        if _WITHOUT_US.search(
+            str(error)
+        ):  # what workers are forked from, `s3lake.land.task.worker_daemon`, was not found
             return here()._replace(version="", digest="")
         if python := _OTHER_PYTHON.search(str(error)):
             return here()._replace(python=python[1])

@@ -21,7 +21,7 @@ from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.sql.query import Path, Query, find, read_fields
-from s3lake.source.records import HEADERS
+from s3lake.source.record_batches import HEADERS
 
 if TYPE_CHECKING:
     from s3lake.records.transform.chain.chain import Chain

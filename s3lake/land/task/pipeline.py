@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Read
 from s3lake.index.store import Stores
-from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
-from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
+from s3lake.land.task.refused_records import Letters, Witness, log
 from s3lake.land.task.staging import FileRule, Staging, StagingRows, Streams, StreamSchemas
+from s3lake.land.task.transformed_batch import Prepared, milliseconds, project_batch, read_computed
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows.parts_by_schema import Part

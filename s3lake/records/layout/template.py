@@ -28,7 +28,7 @@ from s3lake.records.layout.pieces import (
     Topic,
 )
 from s3lake.text.dates import joda
-from s3lake.text.options import did_you_mean
+from s3lake.text.option_values import did_you_mean
 
 _ALLOWED = (
     "{topic}, {partition}, {offset}, {last_offset}, {min_timestamp}, {max_timestamp}, {records}, {field:a.b}, {key}, "

@@ -15,7 +15,7 @@ import pyarrow as pa
 from s3lake.errors import RecordError, SourceUnavailableError, TransientError
 from s3lake.source.iggy.connection import IggyConnection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
-from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake.source.record_batches import SCHEMA, OffsetRange
 
 if TYPE_CHECKING:
     from apache_iggy import HeaderKey, HeaderValue, ReceiveMessage

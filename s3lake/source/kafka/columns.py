@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from s3lake.source.kafka.librdkafka import Message, PolledMessages, load
-from s3lake.source.records import HEADERS, SCHEMA, OffsetRange
+from s3lake.source.record_batches import HEADERS, SCHEMA, OffsetRange
 
 LIBRARY = Path(__file__).with_name("libcolumns.so")
 """What `hatch_build.py` compiles."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.records.encode.dead_letter_lines import ERROR, DeadLetter
-from s3lake.source.kafka.properties import ErrorLog, hide_secrets, to_librdkafka
+from s3lake.source.kafka.client_properties import ErrorLog, hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -45,7 +45,7 @@ class DeadLetterTarget:
         connector: what context headers call the sink.
         context_headers: whether there are any.
         replication_factor: of the topic, should it have to be created; -1 for the brokers' own.
-        properties: as in the configuration, see `s3lake.source.kafka.properties`; secrets among them.
+        properties: as in the configuration, see `s3lake.source.kafka.client_properties`; secrets among them.
         timeout_s: within which a record has to be taken.
     """
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
 from s3lake.errors import ConfigurationError
-from s3lake.source.kafka.properties import hide_secrets
+from s3lake.source.kafka.client_properties import hide_secrets
 
 MOST = 10_000
 """How many messages one poll returns at most."""

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type
 from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.source.kafka import epochs
-from s3lake.source.kafka.properties import REMEDY, ErrorLog, hide_secrets, to_librdkafka
+from s3lake.source.kafka.client_properties import REMEDY, ErrorLog, hide_secrets, to_librdkafka
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class KafkaOffsets:
     KafkaUnavailableError if the brokers do not answer in time, and ConfigurationError if they refuse to.
 
     Args:
-        properties: as in the configuration, see `s3lake.source.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
         timeout_s: within which every method answers or raises.
 
     Raises:

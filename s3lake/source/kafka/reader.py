@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
+from s3lake.source.kafka.client_properties import REMEDY, ErrorLog, to_librdkafka
 from s3lake.source.kafka.columns import choose_take
 from s3lake.source.kafka.librdkafka import MOST, Consumer, KafkaRequestError
-from s3lake.source.kafka.properties import REMEDY, ErrorLog, to_librdkafka
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 
 FIRST_ROWS = 100
 """Of the first batch, before the size of records is known: more arrive while a batch is taken."""
@@ -68,7 +68,7 @@ class KafkaReader:
     """The cluster as a task reaches it: plain values that travel to workers.
 
     Attributes:
-        properties: as in the configuration, see `s3lake.source.kafka.properties`; secrets among them.
+        properties: as in the configuration, see `s3lake.source.kafka.client_properties`; secrets among them.
     """
 
     bootstrap_servers: str

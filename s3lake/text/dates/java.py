@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal
 
-from s3lake.text.dates.letters import (
+from s3lake.text.dates.pattern_letters import (
     JAVA_TIME,
     SIMPLE,
     Letter,

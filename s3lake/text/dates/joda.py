@@ -12,7 +12,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from s3lake.text.dates import zones
-from s3lake.text.dates.letters import (
+from s3lake.text.dates.pattern_letters import (
     SIMPLE,
     Printer,
     Style,

@@ -1,6 +1,6 @@
 """What actors do to hours that have landed: files joined, written again, records taken out, dead letters tried again.
 
-The engine is the product's own (`s3lake/land/change/replace.py`); a toy stages what replaces the commits.
+The engine is the product's own (`s3lake/land/change/hour_change.py`); a toy stages what replaces the commits.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from s3lake.index.commit.replacing_attempts import MERGE, REPLAY
 from s3lake.index.store import trial
 from s3lake.land.adopt import GroupOffsets, adopt
 from s3lake.land.change import retention
-from s3lake.land.change.replace import carry_over, change_hour, group_compatible, replace_commits, settle_hour
+from s3lake.land.change.hour_change import carry_over, change_hour, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake_tests.index.commit.actors import Actor, Work
 from s3lake_tests.index.commit.bucket import DATA, PREFIX

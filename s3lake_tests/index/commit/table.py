@@ -1,4 +1,4 @@
-"""A table in the world, which follows the index as the Iceberg tables do (`s3lake/lake/table/iceberg/table.py`).
+"""A table that follows the index as Iceberg tables do (`s3lake/lake/table/iceberg/iceberg_table.py`).
 
 It is one document that changes by compare-and-swap: hour -> commits, and the revision of the tile that they are of.
 """

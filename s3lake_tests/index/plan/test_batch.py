@@ -12,7 +12,7 @@ from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, next_batch, split_into_tasks, whole
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 
 FIVE = "2026-11-20T05"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.store import Store
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3 import S3Store

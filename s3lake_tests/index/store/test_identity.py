@@ -13,7 +13,7 @@ from s3lake.config.model import S3
 from s3lake.errors import StoreDeniedError
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
-from s3lake.lake.table.iceberg import catalog
+from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.index.store.conftest import BUCKET
 from s3lake_tests.index.store.scripted import Scripted, answering, ok
 from s3lake_tests.kit.http import Response, as_json, serve
@@ -196,22 +196,22 @@ def test_a_tables_catalog_gets_the_keys_of_the_role(server: Scripted, monkeypatc
     role = {"arn": ROLE, "external_id": "ours-alone", "endpoint_url": server.url}
     connection = store_of(server, credentials=KEYS, role=role).connection
     server.script = assuming()
-    keys = catalog.find_keys(connection)
-    catalog.open_catalog({"type": "glue"}, "lake", connection, keys)
+    keys = iceberg_catalog.find_keys(connection)
+    iceberg_catalog.open_catalog({"type": "glue"}, "lake", connection, keys)
     for service in ("s3", "glue"):
         names = ("access-key-id", "secret-access-key", "session-token")
         assert [handed[f"{service}.{name}"] for name in names] == ["ASIA", "role", "of-the-role"]
-    assert {"role", "of-the-role"} <= catalog.find_secrets({}, connection, keys)
+    assert {"role", "of-the-role"} <= iceberg_catalog.find_secrets({}, connection, keys)
     handed.clear()
-    catalog.open_catalog({"type": "glue", "glue.profile-name": "own"}, "lake", connection, keys)
+    iceberg_catalog.open_catalog({"type": "glue", "glue.profile-name": "own"}, "lake", connection, keys)
     assert ("glue.access-key-id" in handed, handed["s3.access-key-id"]) == (False, "ASIA")
 
 
 def test_a_tables_catalog_gets_the_keys_of_the_profile(tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = AKIALAKE\naws_secret_access_key = hush\n")
     connection = S3Connection.from_settings(S3(credentials="profile", profile="lake"))
-    assert catalog.find_keys(connection) == {"access-key-id": "AKIALAKE", "secret-access-key": "hush"}
+    assert iceberg_catalog.find_keys(connection) == {"access-key-id": "AKIALAKE", "secret-access-key": "hush"}
 
 
 def test_a_tables_catalog_looks_for_the_environments_keys_itself() -> None:
-    assert catalog.find_keys(S3Connection()) == {}
+    assert iceberg_catalog.find_keys(S3Connection()) == {}

@@ -10,7 +10,7 @@ import pytest
 
 from s3lake.cli.iam import policy_of
 from s3lake.config.model import S3, Config, Kafka
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Read
 from s3lake.index.commit.protocol import Attempt

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from s3lake.config.model import S3
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, StoreDeniedError
 from s3lake.index.store.client import make_client
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.index.store.trial import try_store
-from s3lake.lake.table.iceberg import catalog
+from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.index.store.conftest import BUCKET
 from s3lake_tests.kit.s3 import connection_to
 
@@ -99,4 +99,4 @@ def test_the_package_of_an_unavailable_checksum_is_named(
 def test_a_table_with_a_ca_file_is_refused() -> None:
     connection = S3Connection.from_settings(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
     with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
-        catalog.open_catalog({}, "lake", connection, {})
+        iceberg_catalog.open_catalog({}, "lake", connection, {})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.lake.objects.columns import IncompatibleTypeError, RoundedError, cast_column
+from s3lake.lake.objects.spark_columns import IncompatibleTypeError, RoundedError, cast_column
 
 LEAVES: list[tuple[pa.DataType, pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int32(), pa.int64(), st.integers(-(2**31), 2**31 - 1)),

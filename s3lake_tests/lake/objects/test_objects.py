@@ -12,7 +12,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.index.commit.documents import EnvelopeForm, FileForm, Manifest
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import from_document
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
 from s3lake_tests.lake.verify.world import avro, optional
@@ -23,7 +23,7 @@ LINES = ["", "\n", "\n"]
 def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
     """The rows of an object whose commit said this of its shape."""
     shape = shape_of(form, said.pop("value", "json"), said.pop("columns", recorded), **said)
-    schema = columns.read_schema(shape, from_document(recorded or {}))
+    schema = spark_columns.read_schema(shape, from_document(recorded or {}))
     found = list(read_batches(shape, body, key, schema))
     streamed = list(read_batches(shape, BytesIO(body), key, schema))
     assert pa.Table.from_batches(streamed, schema) == pa.Table.from_batches(found, schema)
@@ -278,7 +278,9 @@ def test_an_enveloped_record_is_split_into_its_parts() -> None:
 
 def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
     shape = shape_of(form, value, key=key, **said)
-    return [row for batch in read_batches(shape, body, "k", columns.read_schema(shape)) for row in batch.to_pylist()]
+    return [
+        row for batch in read_batches(shape, body, "k", spark_columns.read_schema(shape)) for row in batch.to_pylist()
+    ]
 
 
 def test_a_value_that_nothing_encodes_may_hold_commas() -> None:
@@ -307,7 +309,7 @@ def test_every_schema_is_one_that_spark_has() -> None:
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
         shape = ObjectShape("avro", envelope=EnvelopeForm(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
-        assert from_arrow_schema(columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
+        assert from_arrow_schema(spark_columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
             fields or COLUMNS
         )
 

@@ -10,9 +10,9 @@ import pytest
 
 from s3lake.index.commit.documents import Recorded, files_of
 from s3lake.index.store.connection import S3Connection
-from s3lake.lake.forwarding.hour import CompleteHour
+from s3lake.lake.forwarding.complete_hour import CompleteHour
 from s3lake.lake.objects import ObjectShape
-from s3lake.lake.readback.arrow import open_dataset
+from s3lake.lake.readback.arrow_dataset import open_dataset
 from s3lake.lake.readback.committed import list_committed_files
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase

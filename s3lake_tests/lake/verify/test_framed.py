@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.lake.verify.decode import build_decoder
-from s3lake.lake.verify.values import UNDECODABLE
+from s3lake.lake.verify.decoded_values import UNDECODABLE
+from s3lake.lake.verify.decoders import build_decoder
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.registry import get_client
 from s3lake_tests.lake.verify.test_writer_agrees import agree, headers, staged

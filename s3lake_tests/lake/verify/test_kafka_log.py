@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.index.commit.documents import Read
 from s3lake.lake.verify import verify_against

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import Columns, List, Primitive, Struct
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
@@ -29,7 +29,7 @@ NEW["fields"].append({"name": "note", "type": "string", "default": "none"})
 def rows(world: World) -> list[dict[str, Any]]:
     (manifest,) = world.manifests.values()
     shape = ObjectShape.from_manifest(manifest)
-    types = columns.read_schema(shape)
+    types = spark_columns.read_schema(shape)
     bodies = [(file, world.store.objects[file.key][0]) for file in manifest.files]
     return [
         row

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.adopt.group import GroupOffsets
+from s3lake.land.adopt.group_offsets import GroupOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 CONNECTOR = "lake"

@@ -12,7 +12,7 @@ from s3lake.lake.verify import VerifyReport, verify_against
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
 from s3lake.land.change import compact, reformat, retention
-from s3lake.land.change.replace import HourChange, change_hour, change_hours
+from s3lake.land.change.hour_change import HourChange, change_hour, change_hours
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
 from s3lake.records.schema.columns.types import Columns, to_document

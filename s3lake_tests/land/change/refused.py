@@ -8,7 +8,7 @@ from s3lake.config.model import Sink
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store import Store
-from s3lake.land.change.dead_letters import ReasonFilter, letters_of
+from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
 from s3lake.land.change.replay import ReplayResult, replay
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.reader import KafkaReader

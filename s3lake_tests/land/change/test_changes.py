@@ -16,12 +16,12 @@ from s3lake.errors import DataLossError
 from s3lake.index.commit.sealed_marker import body_of, renew
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
+from s3lake.land.change.committed_dead_letters import ReasonFilter
 from s3lake.land.change.compact import CompactOptions, compact_hours, merge
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.dead_letters import ReasonFilter
 from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.hour_change import CannotChange, settle_hour
 from s3lake.land.change.reformat import reformat_hours
-from s3lake.land.change.replace import CannotChange, settle_hour
 from s3lake.land.change.replay import replay
 from s3lake.land.change.retention import expire_hours
 from s3lake.land.target import TopicSink

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.index.commit.protocol import Committed
 from s3lake.index.commit.replacing_attempts import begin_rewrite
-from s3lake.land.change import replace
+from s3lake.land.change import hour_change
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase, erase_hours
-from s3lake.land.change.replace import replace_commits
+from s3lake.land.change.hour_change import replace_commits
 from s3lake_tests.lake.verify.sinks import sinks
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding
@@ -264,7 +264,7 @@ def test_an_erase_that_is_fenced_between_two_groups_says_what_it_does_not_count(
             raise FencedError("another writer was faster")
         return done
 
-    monkeypatch.setattr(replace, "replace_commits", fenced)
+    monkeypatch.setattr(hour_change, "replace_commits", fenced)
     (change,) = erase_hours(holding(world), [HOUR], person(), yes=True)
     assert (change.records, left(world)) == (int(left_to_do), [])
     assert str(change).endswith("; this does not count 1 commits that were replaced before")

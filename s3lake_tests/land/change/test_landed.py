@@ -1,7 +1,7 @@
 """What Spark has landed, changed on real parts: verify finds each record, or that it was erased."""
 
+from s3lake.land.change.committed_dead_letters import ReasonFilter
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.dead_letters import ReasonFilter
 from s3lake.land.change.erase import EraseConditions, erase
 from s3lake.land.change.replay import replay
 from s3lake.land.landing import land

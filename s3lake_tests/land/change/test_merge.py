@@ -14,7 +14,7 @@ from s3lake.errors import DataLossError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.protocol import Committed
 from s3lake.land.change.compact import CompactOptions, find_blocker, merge, plan_outputs
-from s3lake.land.change.replace import CannotChange
+from s3lake.land.change.hour_change import CannotChange
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts

@@ -8,7 +8,7 @@ import pytest
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.dead_letter_reasons import reason_of
 from s3lake.index.commit.documents import Recorded
-from s3lake.land.change.dead_letters import letters_of
+from s3lake.land.change.committed_dead_letters import letters_of
 from s3lake_tests.land.change.parts import run_change
 from s3lake_tests.land.change.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
 

@@ -10,7 +10,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import Preview, preview
-from s3lake.land.preview.records import read
+from s3lake.land.preview.record_lines import read
 
 MIDNIGHT, ONE = "t/date=1970-01-01/hour=00", "t/date=1970-01-01/hour=01"
 

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from s3lake.config.model import Spark
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import free_ports
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import SparkUnavailableError
 from s3lake.land.spark import session, shared
 from s3lake.land.spark.installation import Installation
@@ -123,7 +123,7 @@ class TestServer:
     def test_that_is_told_to_end_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
         with SparkServer(tmp_path / "home") as running:
             client(WORKERS, running.ready()["serves"])
-            assert any("s3lake.land.task.workers" in " ".join(one.cmdline()) for one in marked(running.mark))
+            assert any("s3lake.land.task.worker_daemon" in " ".join(one.cmdline()) for one in marked(running.mark))
             assert running.stop(number) == 0
             assert running.left() == []
 

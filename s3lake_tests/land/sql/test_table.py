@@ -10,7 +10,7 @@ import pytest
 from s3lake.land import engine
 from s3lake.land.sql.table import Tabulate
 from s3lake.records.transform.sql import parser
-from s3lake.source.records import SCHEMA
+from s3lake.source.record_batches import SCHEMA
 
 
 def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:

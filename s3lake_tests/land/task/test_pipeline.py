@@ -25,7 +25,7 @@ from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.records.schema.columns.types import from_document, to_document
-from s3lake.source.records import SCHEMA
+from s3lake.source.record_batches import SCHEMA
 
 HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
 

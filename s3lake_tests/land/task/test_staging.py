@@ -24,7 +24,7 @@ from s3lake.index.store import upload as uploads
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
-from s3lake.land.task.letters import Letters
+from s3lake.land.task.refused_records import Letters
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.object_keys import RecordColumns
 

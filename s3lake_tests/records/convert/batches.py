@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.records.convert.conversion import Conversion, Converted
-from s3lake.source.records import HEADERS
+from s3lake.source.record_batches import HEADERS
 
 Headers = Sequence[tuple[str, bytes | None]]
 

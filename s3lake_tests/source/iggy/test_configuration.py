@@ -6,7 +6,7 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.source.iggy.connection import IggyConnection
 from s3lake.source.iggy.offsets import IggySource
-from s3lake.source.opening import open_source
+from s3lake.source.sources import open_source
 
 SINK = "{name: events, topics: [shop.orders], bucket: lake, start: 2026-11-20T00}"
 

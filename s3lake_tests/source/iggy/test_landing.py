@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.config.model import Config
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import DataLossError
 from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.store.memory import MemoryStore

@@ -10,7 +10,7 @@ import pytest
 from s3lake.errors import SourceUnavailableError, TransientError
 from s3lake.source.iggy import reader
 from s3lake.source.iggy.reader import IggyReader
-from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake.source.record_batches import SCHEMA, OffsetRange
 from s3lake_tests.source.iggy.server import IggyServer, header, serving
 from s3lake_tests.source.iggy.test_offsets import START_US, connection
 

@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake_tests.kit.http import Request, Response, as_json, serve
 from s3lake_tests.kit.lake import START, at, fill, values

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config import native
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.landing import land
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake.source.record_batches import SCHEMA, OffsetRange
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.inline import body, inline, verified
 from s3lake_tests.source.kafka import mock_broker

@@ -17,8 +17,8 @@ from msgspec import structs
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
+from s3lake.source.kafka.client_properties import ErrorLog
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, Header, create, make_producer
-from s3lake.source.kafka.properties import ErrorLog
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.source.kafka import mock_broker
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka import epochs
 from s3lake.source.kafka.offsets import KafkaOffsets

@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.land.spark import jars
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 

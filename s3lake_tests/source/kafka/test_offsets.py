@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from s3lake import hours
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets

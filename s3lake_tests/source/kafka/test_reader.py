@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.columns import take_in_python
 from s3lake.source.kafka.librdkafka import Consumer, PolledMessages
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake.source.record_batches import SCHEMA, OffsetRange
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Topics
 from s3lake_tests.kit.processes import until

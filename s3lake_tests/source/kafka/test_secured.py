@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from s3lake.config import native
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
 from s3lake.lake.verify import Grid, verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
@@ -21,7 +21,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import OffsetRange
+from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.kit.lake import START, Lake
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 
@@ -75,7 +75,7 @@ WAYS: dict[str, Way] = {
         "MUTUAL", ssl_keystore_type="PEM", ssl_keystore_location="{files}/client.pem"
     ),
 }
-"""Others are translated: `test_properties.py`."""
+"""Others are translated: `test_client_properties.py`."""
 
 
 @pytest.mark.slow("another way to log in to a real broker")

@@ -5,6 +5,6 @@ the run that committed, the next one, or `s3lake table sync`. So there is nothin
 a process did not come to, the next one finds missing.
 """
 
-from s3lake.lake.table.iceberg.table import LakeTable
+from s3lake.lake.table.iceberg.iceberg_table import LakeTable
 
 __all__ = ["LakeTable"]

@@ -13,10 +13,10 @@ from s3lake import hours as hourly
 from s3lake.index.commit.documents import File, Manifest, files_of
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.replacing_attempts import offset_ranges_of
-from s3lake.lake.table.iceberg import ledger
-from s3lake.lake.table.iceberg.columns import list_schemas, widen_schema
+from s3lake.lake.table.iceberg import table_commits
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
-from s3lake.lake.table.iceberg.ledger import TableDifference
+from s3lake.lake.table.iceberg.iceberg_columns import list_schemas, widen_schema
+from s3lake.lake.table.iceberg.table_commits import TableDifference
 from s3lake.records.schema.columns.limits import LANDED_HOUR
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def commit_snapshot(
                 producer.append_data_file(entries.make_data_file(hour, file, read[file.key]))
         for old in removed:
             producer.delete_data_file(old)
-    hours = {one.hour: ledger.shorten(manifest.id for manifest in one.listed) for one in taken}
+    hours = {one.hour: table_commits.shorten(manifest.id for manifest in one.listed) for one in taken}
     change.set_properties(
         {
-            **ledger.update_properties(ledger.read_ledger(table.properties), hours),
+            **table_commits.update_properties(table_commits.read_ledger(table.properties), hours),
             **notes,
-            ledger.SNAPSHOT: str(producer.snapshot_id),
+            table_commits.SNAPSHOT: str(producer.snapshot_id),
         }
     )
     change.commit_transaction()

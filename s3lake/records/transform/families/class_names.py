@@ -21,7 +21,7 @@ from s3lake.records.transform.families import (
 from s3lake.records.transform.families.unsupported import find_remedy
 from s3lake.records.transform.step.option_reader import OptionReader
 from s3lake.records.transform.step.record import Step, later
-from s3lake.text.options import did_you_mean, parse_bool
+from s3lake.text.option_values import did_you_mean, parse_bool
 
 _CONNECT = "org.apache.kafka.connect.transforms."
 _LENSES = "io.lenses.connect.smt.header."

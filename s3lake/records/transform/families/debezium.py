@@ -23,7 +23,7 @@ from s3lake.records.transform.step.record import (
     require_topic,
 )
 from s3lake.records.transform.step.record_values import Refusal, describe, to_header
-from s3lake.text.options import parse_bool
+from s3lake.text.option_values import parse_bool
 
 ENVELOPE = ".Envelope"
 """What the name of a change event's schema ends with."""
@@ -158,7 +158,7 @@ def _read_deletes(options: OptionReader) -> tuple[str, bool]:
 
 
 def _parse_mode(text: str) -> str:
-    from s3lake.text.options import parse_choice
+    from s3lake.text.option_values import parse_choice
 
     return parse_choice(text.strip(), tuple(_MODES))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Step, change_object, later, require_object
 from s3lake.records.transform.step.record_values import Refusal, describe
-from s3lake.text.options import parse_bool
+from s3lake.text.option_values import parse_bool
 
 CDC = "_cdc"
 OPERATIONS = {"u": "U", "d": "D"}

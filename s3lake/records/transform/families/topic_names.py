@@ -15,7 +15,7 @@ from s3lake.records.transform.families.java_regex import compile_java
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Side, Step, later, require_topic
 from s3lake.records.transform.step.record_values import Refusal, describe
-from s3lake.text.options import parse_bool
+from s3lake.text.option_values import parse_bool
 
 _TOPIC = frozenset({"topic"})
 _JSON_PATH = re.compile(r"""\.(?P<name>[^.\[\]'"*?@()]+)|\[(?P<quote>['"])(?P<quoted>[^'"]+)(?P=quote)\]""")

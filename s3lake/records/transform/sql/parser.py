@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s3lake.records.transform.sql.query import META, Expression, Field, Path, Query, Star
-from s3lake.text.options import did_you_mean
+from s3lake.text.option_values import did_you_mean
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from s3lake.text.options import (
+from s3lake.text.option_values import (
     did_you_mean,
     find_nearest,
     parse_bool,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.land.spark.jars import pyspark_jars_dir, resolve
 from s3lake_tests.kit import oracles
 from s3lake_tests.kit.cost import PATIENCE_S

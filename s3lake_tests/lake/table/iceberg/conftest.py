@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake_tests.lake.table.iceberg.shelf import Shelf
 
 

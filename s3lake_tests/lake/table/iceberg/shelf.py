@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError
 from s3lake.index.commit.documents import files_of
 from s3lake.index.commit.sums import Commits

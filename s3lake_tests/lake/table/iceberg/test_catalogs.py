@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.store.connection import S3Connection
-from s3lake.lake.table.iceberg import catalog
+from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.lake.forwarding.servers import find_postgres
 from s3lake_tests.lake.table.iceberg import catalogs
 from s3lake_tests.lake.table.iceberg.catalogs import Properties
@@ -97,9 +97,9 @@ def test_a_rest_catalog_names_its_warehouse_itself(monkeypatch: pytest.MonkeyPat
     """A server of REST knows warehouses by names of its own, and refuses one that it has not."""
     handed: dict[str, str] = {}
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda _, **properties: handed.update(properties))
-    catalog.open_catalog({"type": "rest", "uri": "http://127.0.0.1:1"}, "lake", S3Connection(), {})
+    iceberg_catalog.open_catalog({"type": "rest", "uri": "http://127.0.0.1:1"}, "lake", S3Connection(), {})
     assert "warehouse" not in handed
-    catalog.open_catalog({"type": "sql", "uri": "sqlite://"}, "lake", S3Connection(), {})
+    iceberg_catalog.open_catalog({"type": "sql", "uri": "sqlite://"}, "lake", S3Connection(), {})
     assert handed["warehouse"] == "s3://lake/.tables"
 
 

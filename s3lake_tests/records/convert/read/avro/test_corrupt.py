@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.lake.verify.avro import build_reader
+from s3lake.lake.verify.decode_avro import build_reader
 from s3lake.records.convert.read.avro import avro_values
 from s3lake.records.convert.read.converters import ReadRequest
 from s3lake.records.schema.registry import Connection

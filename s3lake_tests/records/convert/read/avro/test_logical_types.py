@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.conversion import Conversion
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
@@ -83,7 +83,7 @@ def test_an_invalid_logical_type_is_ignored_wherever_it_stands(
         if format in ("parquet", "avro"):
             (file,) = manifest.files
             shape = ObjectShape.from_manifest(manifest)
-            read = read_batches(shape, world.store.objects[file.key][0], file.key, columns.read_schema(shape))
+            read = read_batches(shape, world.store.objects[file.key][0], file.key, spark_columns.read_schema(shape))
             found[format] = [row for part in read for row in part.to_pylist()]
             assert manifest.columns is not None
             assert str(shape.columns) == f"struct<a: {expected.format(column, branch)}>"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.schema.columns.types import PLACEHOLDER
@@ -80,7 +80,7 @@ def test_what_takes_no_bytes_lands(registry: SchemaRegistry, what: str, format: 
         return
     shape = ObjectShape.from_manifest(manifest)
     assert str(shape.columns) == f"struct<id: int32, a: {column}>"
-    read = read_batches(shape, body, manifest.files[0].key, columns.read_schema(shape))
+    read = read_batches(shape, body, manifest.files[0].key, spark_columns.read_schema(shape))
     assert [row for part in read for row in part.to_pylist()] == [{"id": 1, "a": cell}]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.lake.objects.avro import open_rows
+from s3lake.lake.objects.avro_objects import open_rows
 from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import PLACEHOLDER

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, columns, read_batches
+from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.read.protobuf import messages
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
@@ -122,7 +122,7 @@ def landed(world: World) -> list[dict[str, Any]]:
             rows += [json.loads(line) for line in body.splitlines()]
         else:
             shape = ObjectShape.from_manifest(manifest)
-            for each in read_batches(shape, body, file.key, columns.read_schema(shape)):
+            for each in read_batches(shape, body, file.key, spark_columns.read_schema(shape)):
                 rows += each.to_pylist(maps_as_pydicts="strict")
     return [without_nulls(row) for row in rows]
 

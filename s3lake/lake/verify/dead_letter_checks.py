@@ -1,0 +1,106 @@
+"""Dead letters: each must carry what Kafka has at its offset, and no record is both a dead letter and a row."""
+
+from s3lake.errors import UnreadableError
+from s3lake.index.commit.documents import File
+from s3lake.index.store import Store
+from s3lake.lake.objects import content
+from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, parse_dead_letter
+from s3lake.lake.objects.shape import LINE_FRAMING
+from s3lake.lake.verify.commit_files import read_body
+from s3lake.lake.verify.decoded_values import DIGEST_BYTES, digest_row
+from s3lake.lake.verify.digests import describe_offsets
+from s3lake.lake.verify.index_checks import CommitRange, ReportDifference
+from s3lake.lake.verify.log import UNREADABLE, Headers, Records
+
+
+class DeadLetters:
+    """The dead letters of one commit range.
+
+    Attributes:
+        count: lines in dead-letter objects.
+        missing: dead letters that are not their record as Kafka has it.
+        duplicated: dead letters without a record, or of one that is a dead letter already.
+    """
+
+    def __init__(self, topic: str, commit_range: CommitRange, report: ReportDifference) -> None:
+        self.count = self.missing = self.duplicated = 0
+        self._topic, self._range, self._report = topic, commit_range, report
+        self._digests: dict[int, bytes] = {}
+        self._unseen: set[int] = set()
+
+    def read(self, store: Store, file: File) -> None:
+        count = 0
+        try:
+            body = read_body(store, file.key)
+            for lines in content.split_lines(content.decompress(body, file.key, "none"), LINE_FRAMING, file.key):
+                for line in lines:
+                    self._read_line(line, f"{file.key} row {count}")
+                    count += 1
+        except UnreadableError as problem:
+            self._report("object", str(problem))
+        self.count += count
+        if count != file.records:
+            self._report("count", f"{file.key} has {count} records, the manifest says {file.records}")
+
+    def expect(self, first: int, end: int) -> None:
+        """Note that all objects are read, and that Kafka will be asked for offsets `[first, end)`."""
+        self._unseen = {offset for offset in self._digests if first <= offset < end}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of Kafka's records, next to their values, that dead letters are compared with."""
+        return frozenset(("key", "headers")) if self._unseen else frozenset()
+
+    def add_records(self, records: Records) -> None:
+        """Compare dead letters with records of Kafka."""
+        if not self._digests or self._digests.keys().isdisjoint(records.offsets):
+            return
+        for offset, stamp, value, key, headers in zip(*records[1:], strict=True):
+            if offset in self._digests:
+                self._unseen.discard(offset)
+                expected, now = self._digests[offset], _digest_record(value, stamp, key, headers)
+                compared = DIGEST_BYTES if headers is UNREADABLE else None  # of such a record the value alone
+                if expected[:compared] != now[:compared]:
+                    self.missing += 1
+                    is_value = expected[:DIGEST_BYTES] != now[:DIGEST_BYTES]
+                    part = "value" if is_value else "key, timestamp or headers"
+                    self._report("dead_letter", f"offset {offset} has another {part} in Kafka")
+
+    def exclude_dead_letters(self, records: Records) -> Records:
+        if not self._digests or self._digests.keys().isdisjoint(records.offsets):
+            return records
+        return records.select([row for row, offset in enumerate(records.offsets) if offset not in self._digests])
+
+    def report_unmatched(self, compacted: int) -> None:
+        """Report dead letters without a record, unless as many may have been compacted away."""
+        if len(self._unseen) <= compacted:
+            return
+        self.duplicated += len(self._unseen)
+        for text in describe_offsets(sorted(self._unseen)):
+            self._report("dead_letter", f"{text}: Kafka has no such record")
+
+    def _read_line(self, line: bytes, place: str) -> None:
+        try:
+            letter = parse_dead_letter(line)
+        except ValueError as error:
+            self._report("dead_letter", f"{place} is not a dead letter: {error}")
+            return
+        if problem := self._find_problem(letter, place):
+            self.duplicated += 1
+            self._report("dead_letter", problem)
+        else:
+            self._digests[letter.offset] = _digest_record(letter.value, letter.timestamp_ms, letter.key, letter.headers)
+
+    def _find_problem(self, letter: StoredDeadLetter, place: str) -> str:
+        if (letter.topic, letter.partition) != (self._topic, self._range.partition):
+            return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
+        if letter.offset in self._digests:
+            return f"offset {letter.offset} is a dead letter twice, again in {place}"
+        if not self._range.start <= letter.offset < self._range.end:
+            return f"{place} has offset {letter.offset}, which its commit does not cover"
+        return ""
+
+
+def _digest_record(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
+    """Return the digest of a record's value, and behind it that of its other parts."""
+    return digest_row(value) + digest_row([stamp, key, list(map(list, headers))])

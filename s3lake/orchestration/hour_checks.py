@@ -1,0 +1,236 @@
+"""Checks of landed hours, from the index and Kafka's offsets, without Spark.
+
+They report; nothing that must stop a commit is left to them. A run that landed hours checks these hours, a run of the
+checks alone without a partition checks every hour.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+
+from s3lake import hours
+from s3lake.config.model import Sink
+from s3lake.errors import S3LakeError
+from s3lake.index.commit.documents import TopicHead, files_of
+from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan import due, sealed
+from s3lake.index.plan.stamps import describe_stamps_ahead
+from s3lake.index.plan.tile import Tile, TileRange
+from s3lake.land.observer import LandedHour
+from s3lake.orchestration.catalog import Catalog
+from s3lake.orchestration.hour_metadata import dead_share
+from s3lake.orchestration.sealed_hours import seal_events
+from s3lake.orchestration.sealed_in_time import report_late_hours
+
+if TYPE_CHECKING:
+    from s3lake.land.target import TopicSink
+
+NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
+_FILES = 10
+
+
+def names_of(sink: Sink) -> tuple[str, ...]:
+    """Return the names of a sink's checks: `table` is only for a sink that has one."""
+    return NAMES if sink.table is None else (*NAMES, "table")
+
+
+def build_check_specs(sink: Sink, landed: dg.AssetSpec) -> list[dg.AssetCheckSpec]:
+    """Build the specs of an asset's checks, which the op that lands it makes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions are a preview of Dagster's
+        return [
+            dg.AssetCheckSpec(
+                name, asset=landed.key, description=_CHECKS[name][1], partitions_def=landed.partitions_def
+            )
+            for name in names_of(sink)
+        ]
+
+
+def check_hours(
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    target: "TopicSink",
+    requested: Sequence[str],
+    checks: Sequence[str] | None = None,
+) -> list[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
+    """Check hours of a topic of a sink, which are materialised; all if none are `requested`.
+
+    Returns:
+        Evaluations of `checks` (all if None), then the events of hours that are sealed and were not announced as they
+        are now. Dagster's own AssetCheckResult has no partition in a run of several.
+    """
+    head = target.index.head()
+    sealing = Sealing(target.index, head[0] if head else TopicHead())
+    chosen = requested or hours.expand(sealing.head.hours)
+    checks = names_of(target.sink) if checks is None else checks
+    table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
+    key, evaluations = catalog.key(target.sink, target.topic), []
+    for hour in chosen:
+        state = HourState(target, hour, sealing, table_lag.get(hour))
+        materialisation = _find_materialisation(instance, key, hour)
+        for name in checks:
+            result = _CHECKS[name][0](state)
+            evaluation = dg.AssetCheckEvaluation(
+                asset_key=key,
+                check_name=name,
+                passed=result.passed,
+                severity=result.severity,
+                metadata=result.metadata,
+                target_materialization_data=materialisation,
+                partition=hour,
+                blocking=False,
+            )
+            evaluations.append(evaluation)
+    sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
+    return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
+
+
+@dataclass(frozen=True)
+class HourState:
+    """The state of an hour, read when it is first needed; `behind` says how its table differs from the index."""
+
+    target: "TopicSink"
+    hour: str
+    sealing: Sealing
+    behind: str | None = None
+
+    @functools.cached_property
+    def landed(self) -> LandedHour:
+        """The hour in the index; with an empty tile if it has none."""
+        tile = self.sealing.tile(self.hour) or Tile(self.hour, {})
+        return LandedHour(tile, Commits(self.target.index, self.hour, tile.commits), 0)
+
+    @functools.cached_property
+    def tile(self) -> Tile:
+        """The hour's tile; if it has none, what it would be if nothing of the hour were landed."""
+        if self.landed.tile.partitions:
+            return self.landed.tile
+        logs = self.target.offsets.snapshot(self.target.topic, self.hour).partitions
+        return Tile(
+            self.hour,
+            {partition: TileRange(log.hour_start, log.hour_start, log.hour_end) for partition, log in logs.items()},
+        )
+
+
+def _check_offsets(state: HourState) -> dg.AssetCheckResult:
+    landed = bool(state.landed.tile.partitions)
+    waiting = 0 if landed else sum((span.end or 0) - span.start for span in state.tile.partitions.values())
+    wrong = {
+        f"{tile.hour} to {after.hour}": {str(number): gap for number, gap in sealed.count_gaps(tile, after).items()}
+        for tile, after in (state.sealing.neighbours(state.tile) if landed else ())
+        if not sealed.meet(tile, after)
+    }
+    incomplete = state.landed.tile.closed and not state.landed.tile.complete
+    ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)
+    return dg.AssetCheckResult(
+        passed=not wrong and not incomplete and not waiting and not ahead,
+        severity=dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "landed": dg.MetadataValue.bool(landed),
+            "complete": dg.MetadataValue.bool(state.landed.tile.complete),
+            "offsets_not_landed": waiting,
+            "wrong_edges": dg.MetadataValue.json(wrong),
+            **({"stamped_ahead": dg.MetadataValue.text("\n".join(ahead))} if ahead else {}),
+        },
+    )
+
+
+def _check_rows(state: HourState) -> dg.AssetCheckResult:
+    tile, sums = state.landed.tile, state.landed.sums
+    return dg.AssetCheckResult(
+        passed=sealed.is_explained(tile, sums),
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "offsets": sum(span.committed - span.start for span in tile.partitions.values()),
+            "records": sums.read,
+            # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
+            "offsets_without_record": sealed.without_record(tile, sums),
+        },
+    )
+
+
+def _check_lag(state: HourState) -> dg.AssetCheckResult:
+    target, tile = state.target, state.tile
+    ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.log_ranges(target.topic).items()}
+    behind = due.backlog(tile, ends)
+    patience_ms, late = int(2 * target.sink.flush.interval * 1000), False
+    if behind:
+        now = target.clock()
+        age = due.Age(now, patience_ms, state.landed.sums.landed_ms, seen_ms=now)
+        since = target.offsets.find_offset_since(target.topic, now - patience_ms)
+        late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
+    return dg.AssetCheckResult(
+        passed=not late,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "lag": sum(behind.values()),
+            "lag_by_topic_partition": dg.MetadataValue.json({str(one): count for one, count in behind.items()}),
+        },
+    )
+
+
+def _check_dead_letters(state: HourState) -> dg.AssetCheckResult:
+    sums = state.landed.sums
+    metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
+    if sums.dead:
+        bucket = state.target.store.bucket
+        keys = [file.key for file in files_of(state.landed.manifests, "dead_letters")]
+        metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
+    exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
+    return dg.AssetCheckResult(passed=not exceeded, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+
+
+def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str]:
+    """Return the hours in which the table differs from the index, and how."""
+    if target.table is None:
+        return {}
+    try:
+        differences = list(target.table.find_differences(chosen))
+    except S3LakeError as error:
+        return dict.fromkeys(chosen, str(error))
+    remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
+    return {
+        each.hour: f"{len(each.added)} commits are not in the table, {len(each.removed)} are replaced: {remedy}"
+        for each in differences
+    }
+
+
+def _check_table(state: HourState) -> dg.AssetCheckResult:
+    metadata = {"table": getattr(state.target.table, "name", ""), **({"behind": state.behind} if state.behind else {})}
+    return dg.AssetCheckResult(passed=state.behind is None, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+
+
+def _find_materialisation(
+    instance: dg.DagsterInstance, key: dg.AssetKey, hour: str
+) -> AssetCheckEvaluationTargetMaterializationData | None:
+    """Return the materialisation that is checked: without it Dagster takes the result for one of an earlier one."""
+    newest = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
+    for record in instance.fetch_materializations(newest, limit=1).records:
+        return AssetCheckEvaluationTargetMaterializationData(
+            storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+        )
+    return None
+
+
+_CHECKS: dict[str, tuple[Callable[[HourState], dg.AssetCheckResult], str]] = {
+    "offsets_contiguous": (
+        _check_offsets,
+        "Passes when the hour shares its edges with its neighbours, and is landed as a whole if it is closed.",
+    ),
+    "rows_equal_offsets": (
+        _check_rows,
+        "Passes when every record read is a row, a dead letter, a skipped null or filtered; others hold no record.",
+    ),
+    "lag": (_check_lag, "Passes when no record of the hour has waited for twice the flush interval."),
+    "dead_letters": (
+        _check_dead_letters,
+        "Passes when no more records of the hour were refused than errors.threshold says: none by itself.",
+    ),
+    "table": (_check_table, "Passes when the table lists the commits that the index has of the hour."),
+}

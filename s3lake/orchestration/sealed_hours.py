@@ -1,0 +1,115 @@
+"""Sealed hours: their asset is materialised once for every content of an hour.
+
+The index says which hours are sealed, Dagster's event log which of them were announced. A run announces what it has
+landed and checked; if it crashed before, the topic's sensor does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.config.model.marker import key as marker_key
+from s3lake.index.commit.replacing_attempts import REWRITE
+from s3lake.index.commit.sealed_marker import body_of, renew
+from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.sums import Commits
+from s3lake.index.plan.sealed import content
+from s3lake.index.plan.tile import Tile
+from s3lake.orchestration import dagster_names
+from s3lake.orchestration.catalog import Catalog
+from s3lake.orchestration.due_hours import TopicView
+from s3lake.orchestration.hour_metadata import counts, offset_tables
+
+if TYPE_CHECKING:
+    from s3lake.land.target import TopicSink
+
+FIRST = "landed"
+HOURS_PER_TICK = 24
+_AGAIN_MS = 86_400_000
+
+
+def seal_events(
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    target: "TopicSink",
+    sealing: Sealing,
+    requested: Iterable[str],
+    now_ms: int,
+) -> list[dg.AssetMaterialization]:
+    """Return the events of the hours that are sealed, and were not announced with their present content."""
+    tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
+    key = catalog.specs(target.sink, target.topic).sealed.key
+    before = announced_contents(instance, key, [tile.hour for tile in tiles])
+    new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
+    markers = [_write_marker(target, tile) for tile in new]  # before the event: who follows it finds the marker
+    watermark = sealing.move(target.sink.start) if new else None
+    events = []
+    for tile, marker in zip(new, markers, strict=True):
+        again, sums = tile.hour in before, tile.sums
+        metadata: dict[str, Any] = {
+            **counts(sums),
+            "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
+            "reason": target.index.read_listed(tile.hour, tile.commits[-1]).reason or REWRITE if again else FIRST,
+            **offset_tables(tile, sums, target.index),
+            **({"marker": dg.MetadataValue.path(f"s3://{target.sink.bucket}/{marker}")} if marker else {}),
+            **({"sealed_up_to": watermark} if watermark else {}),
+        }
+        tags = {dagster_names.DATA_VERSION: content(tile.commits)}
+        events.append(dg.AssetMaterialization(key, partition=tile.hour, metadata=metadata, tags=tags))
+    return events
+
+
+def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, requested: Sequence[str]) -> Mapping[str, str]:
+    """Return the hours that were announced, with the digest of their content at that time."""
+    if not requested:
+        return {}
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        key,
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        tag_keys=[dagster_names.DATA_VERSION],
+        asset_partitions=list(requested),
+    )
+    return {
+        hour: of_hour[dagster_names.DATA_VERSION]
+        for hour, of_hour in tags.items()
+        if dagster_names.DATA_VERSION in of_hour
+    }
+
+
+def unannounced_hours(
+    instance: dg.DagsterInstance, catalog: Catalog, view: TopicView, is_running: Callable[[], bool]
+) -> list[dg.AssetMaterialization]:
+    """Return the events of complete hours that no run announces; `is_running` says whether one lands the topic.
+
+    Remembers which hours are announced. An hour that was rewritten of late is looked at again.
+    """
+    target, memory = view.target, view.memory
+    assert view.head is not None
+    sealing = Sealing.from_tiles(target.index, view.head, view.tiles)
+    since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more
+    waiting = hours.latest(hours.without(memory.complete, memory.announced), HOURS_PER_TICK)
+    again = [tile.hour for tile in view.tiles if tile.complete and _written_since(tile, since_ms)]
+    chosen = sorted({*waiting, *again})
+    if not chosen:
+        return []
+    contents = announced_contents(instance, catalog.specs(target.sink, target.topic).sealed.key, chosen)
+    # A tile may have been deleted with the objects of its time: its hour is not announced.
+    left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
+    memory.announced = hours.without(hours.merge_ranges([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
+    return [] if not left or is_running() else seal_events(instance, catalog, target, sealing, left, view.now_ms)
+
+
+def _written_since(tile: Tile, since_ms: int) -> bool:
+    """Return whether a second look may find what a crashed run has rewritten."""
+    return bool(tile.commits) and tile.sums.landed_ms >= since_ms
+
+
+def _write_marker(target: "TopicSink", tile: Tile) -> str | None:
+    """Write the marker of a sealed hour and return its key, if the sink has one."""
+    key = marker_key(target.sink, target.topic, tile.hour)
+    if key is not None:
+        manifests = Commits(target.index, tile.hour, tile.commits)
+        renew(target.store, key, tile, body_of(target.sink.sealed.marker, target.topic, tile, manifests))
+    return key
