@@ -83,8 +83,9 @@ docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken li
 pictures: $(STAMP) java ## Take the pictures of docs/ in Dagster's UI, with the tests that click in it
 	$(PYTEST) s3lake_tests/ui --pictures docs
 
-reference: $(STAMP) ## Write docs/reference/ anew from the code
+reference: $(STAMP) ## Write docs/reference/ again from the code, and draw the architecture
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/architecture.py
 
 $(RELEASE): release/requirements.txt
 	python3 -m venv .venv-release
