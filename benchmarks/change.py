@@ -109,7 +109,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
         staging.add(0, group, StagingRows(offsets, pa.array([0] * len(data), pa.int64()), {"data": data}))
         offset += len(data)
     files = staging.finish()
-    hour.entered(files, {0: Read(0, offset, offset, offset)}, to_document(COLUMNS))
+    hour.entered(files, {0: Read(0, offset, read=offset, landed=offset)}, to_document(COLUMNS))
     wall, cpu = time.perf_counter(), time.process_time()
     (done,) = compact_hours(hour.target, [HOUR], yes=True)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

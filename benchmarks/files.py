@@ -62,7 +62,7 @@ def fill(index: TopicIndex, commits: int) -> None:
                 File(f"orders/{hour}/{part}-{name}.parquet", "u", ("e",), part, first, first + RECORDS - 1, RECORDS, 1)
                 for part in range(PARTITIONS)
             )
-            reads = {part: Read(first, first + RECORDS, RECORDS, RECORDS) for part in range(PARTITIONS)}
+            reads = {part: Read(first, first + RECORDS, read=RECORDS, landed=RECORDS) for part in range(PARTITIONS)}
             columns = {"id": "int64", "name": "string"}
             manifest = Manifest(name, "orders", hour, reads, files, form=FileForm("parquet"), columns=columns)
             index.store.put(index.manifest_key(hour, name), msgspec.json.encode(manifest))

@@ -104,7 +104,7 @@ def made(index: TopicIndex, count: int) -> None:
         hour, start = hours.shift(FIRST, number), EACH * number
         commit, end = f"{number:032x}", start + EACH
         file = File(f"orders/{hour}/orders+0+{start:010}.json", "u", ('"e"',), 0, start, end - 1, EACH, 100)
-        manifest = Manifest(commit, "orders", hour, {0: Read(start, end, EACH, EACH)}, (file,))
+        manifest = Manifest(commit, "orders", hour, {0: Read(start, end, read=EACH, landed=EACH)}, (file,))
         tile = Tile(hour, {0: TileRange(start, end, end)}, commits=(commit,), sums=plus(Sums(), manifest))
         index.create(index.tile_key(hour), tile)
         index.create(index.manifest_key(hour, commit), manifest)

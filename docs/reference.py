@@ -20,6 +20,7 @@ from s3lake.cli import program
 from s3lake.cli.output import DIFFERENT, EXIT_CODES
 from s3lake.config.model import Config
 from s3lake.config.model.descriptions import field_descriptions, json_schema, model_summary, nested_models
+from s3lake.index.plan.counts import Counts, define_counts
 
 HERE = Path(__file__).parent / "reference"
 _COMMON = 5
@@ -203,7 +204,37 @@ def _prose(thing: Any) -> str:
     return re.sub(r"^    (\w+): ", r"- `\1`: ", joined, flags=re.MULTILINE) + "\n"
 
 
-PAGES = {"settings.md": settings, "commands.md": commands, "api.md": api, "keys.md": connectors}
+# Counts
+
+
+def counts() -> str:
+    """Describe every count of records, and its name in each place that shows it."""
+    text = ["# Counts of records", _WRITTEN]
+    text.append(
+        "A task counts the records of each topic-partition. The manifest of a commit has these counts, and a tile has "
+        "their sums. They are shown in the [metadata of an hour](../hour.md), by the label `count` of the "
+        "[metric](../monitoring.md) `s3lake_hour_records`, and by `s3lake land` and `s3lake status`.\n"
+    )
+    text.append(
+        "Each record that was read has one *outcome*, so the outcomes add up to `read`. A *note* counts records a "
+        "further time. A count by field is a map from the path of a field to a number of records; paths of keys begin "
+        "with `key:`. A count that is missing in a document of the index is 0.\n"
+    )
+    text += ["| count | in the index | what is counted | unit | |", "|---|---|---|---|---|"]
+    text += [
+        f"| `{one.name}` | `{field}` | {one.meaning} | {one.unit} | {one.role} |"
+        for field, one in define_counts(Counts).items()
+    ]
+    return "\n".join(text) + "\n"
+
+
+PAGES = {
+    "settings.md": settings,
+    "commands.md": commands,
+    "api.md": api,
+    "keys.md": connectors,
+    "counts.md": counts,
+}
 
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)

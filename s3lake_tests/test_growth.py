@@ -65,7 +65,7 @@ def landed(number: int, *, end: int | None) -> tuple[Tile, Manifest]:
     hour, start = hours.shift(FIRST, number), 10 * number
     commit = f"{number:032x}"
     file = File(f"lake/{start}", "u", ('"e"',), 0, start, start + 9, 10, 100)
-    manifest = Manifest(commit, "orders", hour, {0: Read(start, start + 10, 10, 10)}, (file,))
+    manifest = Manifest(commit, "orders", hour, {0: Read(start, start + 10, read=10, landed=10)}, (file,))
     return Tile(hour, {0: TileRange(start, start + 10, end)}, commits=(commit,)), manifest
 
 
@@ -280,7 +280,7 @@ def staged(target: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]
         upload = target.store.create_upload(key, {COMMIT: attempt.commit})
         etag = target.store.upload_part(key, upload, 1, b"{}")
         made.append(File(key, upload, (etag,), partition, first, last, last - first + 1, 2))
-    return Staged(tuple(made), {partition: Read(start, end, end - start, end - start)})
+    return Staged(tuple(made), {partition: Read(start, end, read=end - start, landed=end - start)})
 
 
 def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_of_it_included(

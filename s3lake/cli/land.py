@@ -13,6 +13,7 @@ from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
 from s3lake.index.commit.documents import Manifest
+from s3lake.index.plan.counts import Counts, counts_to_json, define_counts, sum_by_field
 from s3lake.index.plan.stamps import find_notices
 from s3lake.land.observer import LandedHour, Logged
 
@@ -65,11 +66,7 @@ def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
         "topic": topic,
         "hour": landed.tile.hour,
         "offsets": offsets,
-        "rows": sums.landed,
-        "dead_letters": sums.dead,
-        "skipped": sums.skipped,
-        "filtered": sums.filtered,
-        "erased": sums.erased,
+        **counts_to_json(sums),
         "expired": expired,
         "without_record": offsets - expired - sums.read,
         "files": sums.files,
@@ -87,16 +84,13 @@ def format_hour(row: Mapping[str, Any]) -> str:
 
 
 def _format_sums(row: Mapping[str, Any]) -> str:
-    parts = (
-        ("rows", "rows"),
-        ("dead_letters", "dead letters"),
-        ("skipped", "skipped nulls"),
-        ("filtered", "filtered"),
-        ("erased", "erased"),
-        ("expired", "expired"),
-        ("without_record", "markers and aborted"),
-    )
-    sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
+    definitions = define_counts(Counts).values()
+    parts = {one.name: one.text for one in definitions if one.role == "outcome"}
+    parts |= {"expired": "expired", "without_record": "markers and aborted"}
+    sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts.items() if row[name] or name == "rows")
+    noted = [one for one in definitions if one.role == "note" and row[one.name]]
+    if noted:
+        sums += f" ({', '.join(f'{sum_by_field(row[one.name]):,} {one.text}' for one in noted)})"
     return f"{row['hour']}: {row['offsets']:,} offsets = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
 
 

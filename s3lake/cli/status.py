@@ -15,6 +15,7 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, err, print_json, print_table, write
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
+from s3lake.index.plan.counts import Counts, counts_to_json, define_counts, sum_by_field, sum_counts
 from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 _ONCE_S = 120.0
 """The seconds that `metrics` without --listen may take."""
+_COLUMNS = (
+    "sink",
+    "topic",
+    "landed up to",
+    "lag",
+    "sealed up to",
+    "dead letters (24 h)",
+    "other counts (24 h)",
+    "last error",
+)
 _DAY = 24
 _AT_ONCE = 16
 
@@ -31,8 +42,8 @@ def status(request: Request) -> None:
     """Print one line for each sink and topic: how far it is landed, and its last error.
 
     Columns: the last complete hour; records in Kafka that are not landed and the age of the oldest; the hour up to
-    which all are sealed; dead letters of the last 24 hours; the last error. The exit code is 3 if Kafka or S3 did not
-    answer.
+    which all are sealed; dead letters of the last 24 hours; other counts of these hours that are not 0, apart from
+    rows; the last error. The exit code is 3 if Kafka or S3 did not answer.
     """
     from s3lake.lake.metrics import Looks
 
@@ -45,8 +56,7 @@ def status(request: Request) -> None:
         for row in rows:
             print_json(row)
     else:
-        columns = ("sink", "topic", "landed up to", "lag", "sealed up to", "dead letters (24 h)", "last error")
-        print_table(columns, list(map(_cells, rows)), right=("dead letters (24 h)",))
+        print_table(_COLUMNS, list(map(_cells, rows)), right=("dead letters (24 h)",))
     if any(look.errors for look in measured):
         raise typer.Exit(FAILED)
 
@@ -56,6 +66,7 @@ def _describe(target: "TopicSink", look: "Measured", failures: Mapping[tuple[str
     progress, waiting = look.progress, look.waiting
     first = hours.shift(hours.key_of_ms(target.clock()), 1 - _DAY)
     errors = [f"{part}: {error}" for part, error in look.errors.items()]
+    counts = None if progress is None else sum_counts(tile.sums for tile in progress.tiles if tile.hour >= first)
     return {
         "sink": target.sink.name,
         "topic": target.topic,
@@ -63,9 +74,8 @@ def _describe(target: "TopicSink", look: "Measured", failures: Mapping[tuple[str
         "lag_records": None if waiting is None else waiting.records,
         "lag_seconds": None if waiting is None else round(waiting.seconds),
         "sealed_up_to": progress.sealed if progress else None,
-        "dead_letters": None
-        if progress is None
-        else sum(tile.sums.dead for tile in progress.tiles if tile.hour >= first),
+        "dead_letters": None if counts is None else counts.dead,
+        "counts": None if counts is None else counts_to_json(counts),
         "last_error": "; ".join(errors) or failures.get((target.sink.name, target.topic)),
     }
 
@@ -93,7 +103,14 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     unread = row["dead_letters"] is None
     dates = [row[name] or ("?" if unread else "none") for name in ("landed_up_to", "sealed_up_to")]
     dead = "?" if unread else f"{row['dead_letters']:,}"
-    return [row["sink"], row["topic"], dates[0], lag, dates[1], dead, row["last_error"] or "none"]
+    counts = "?" if unread else _format_other_counts(row["counts"]) or "none"
+    return [row["sink"], row["topic"], dates[0], lag, dates[1], dead, counts, row["last_error"] or "none"]
+
+
+def _format_other_counts(counts: Mapping[str, Any]) -> str:
+    """Return the counts that no other column has, if they are not 0."""
+    others = [one for one in define_counts(Counts).values() if one.name not in ("read", "rows", "dead_letters")]
+    return ", ".join(f"{sum_by_field(counts[one.name]):,} {one.text}" for one in others if counts[one.name])
 
 
 def _format_age(seconds: int) -> str:

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
+from s3lake.index.plan.counts import list_counts
 from s3lake.index.plan.sealed import quantile_s
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.metrics import LandedTopic, Looks, Measured
@@ -50,6 +51,7 @@ METRICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hour_dead_letters": ("Records refused in it", _HOUR),
     "hour_expired": ("Offsets of it that Kafka expired before they were landed", _HOUR),
     "hour_late": ("Records of it that are stamped before it", _HOUR),
+    "hour_records": ("Records of it by what is counted; of counts by field, the sum", (*_HOUR, "count")),
     "hour_freshness_seconds": ("From record timestamp to commit in it, at most", (*_HOUR, "quantile")),
     "topics": ("Topics that the sink lands", ("sink",)),
     "scrape_seconds": ("How long the last look at all of it took", ()),
@@ -182,6 +184,8 @@ class _Samples:
         self.add("hour_files", sums.files, *labels)
         self.add("hour_dead_letters", sums.dead, *labels)
         self.add("hour_late", sums.late, *labels)
+        for definition, count in list_counts(sums):
+            self.add("hour_records", count, *labels, definition.name)
         for share in (0.5, 0.95, 1.0):
             seconds = quantile_s(sums.waits, share)
             if seconds is not None:

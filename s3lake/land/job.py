@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -146,8 +145,6 @@ class Job:
             columns=None if columns is None else to_document(columns),
             replacing=work.keys.replaces,
             letters=dead_letter_reasons.merge_reasons(one.letters for one in done),
-            dropped=sum((Counter(one.dropped) for one in done), Counter()),
-            filled=sum((Counter(one.filled) for one in done), Counter()),
         )
 
 

@@ -17,6 +17,7 @@ from s3lake.index.commit.column_history import steps
 from s3lake.index.commit.dead_letter_reasons import merge_reasons
 from s3lake.index.commit.documents import files_of
 from s3lake.index.plan import sealed
+from s3lake.index.plan.counts import list_counts, list_counts_by_field
 from s3lake.index.plan.sealed import quantile_s
 from s3lake.index.plan.stamps import find_notices
 from s3lake.index.plan.tile import Wait
@@ -81,7 +82,7 @@ def hour_metadata(
         "complete": dg.MetadataValue.bool(tile.complete),
         "commits": f"{len(tile.commits)}, {landed.new} of them new",
         **(_schema_changes(index, tile.hour) if newest and newest.columns else {}),
-        **_fields_left_out(landed.sums.dropped),
+        **_counts_by_field(landed.sums),
         **offset_tables(tile, landed.sums, index, lag),
         **(_newest_commit(newest, index.store, descriptions) if newest else {}),
     }
@@ -89,12 +90,12 @@ def hour_metadata(
 
 def counts(sums: "Sums") -> dict[str, int]:
     """Return the counts of an hour; counts that are mostly 0 only if they are not."""
-    uncommon = {"dead_letters": sums.dead, "late": sums.late, "erased": sums.erased}
+    plotted = [(one, count) for one, count in list_counts(sums) if one.is_plotted and not one.by_field and count]
     return {
         "dagster/row_count": sums.landed,
         "dagster/size_bytes": sums.bytes,
         "files": sums.files,
-        **{name: count for name, count in uncommon.items() if count},
+        **{one.name: count for one, count in plotted},
     }
 
 
@@ -131,11 +132,11 @@ def _records(tile: "Tile", sums: "Sums") -> dict[str, Any]:
     """Return how the landed offsets add up: the lines after the first. Nothing if each offset is a row."""
     outcomes = {
         "landed offsets": sum(span.committed - span.start for span in tile.partitions.values()),
-        "rows": sums.landed,
-        "dead letters": sums.dead,
-        "skipped nulls": sums.skipped,
-        "filtered by SQL or transforms": sums.filtered,
-        "erased, or expired by retention": sums.erased,
+        **{
+            definition.label or definition.text: count
+            for definition, count in list_counts(sums)
+            if definition.role == "outcome"
+        },
         "expired before they were read": sum(end - start for _, start, end in tile.expired),
         "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
     }
@@ -161,10 +162,13 @@ def _offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetad
     return build_table(columns, rows)
 
 
-def _fields_left_out(dropped: Mapping[str, int]) -> dict[str, Any]:
-    """Return the fields that the sink's contract left out."""
-    columns = [("field",), ("records", "int", "that had it")]
-    return {"fields_left_out": build_table(columns, sorted(dropped.items()))} if dropped else {}
+def _counts_by_field(sums: "Sums") -> dict[str, Any]:
+    """Return a table for each count by field, if there is anything to show."""
+    return {
+        definition.name: build_table([("field",), ("records", "int", definition.meaning)], sorted(by_field.items()))
+        for definition, by_field in list_counts_by_field(sums)
+        if by_field
+    }
 
 
 def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
+from s3lake.index.plan.counts import counts_to_json
 from s3lake.index.plan.tile import Sums
 from s3lake.orchestration import dagster_names
 from s3lake.source.offsets import Lag
@@ -41,7 +42,9 @@ def lake() -> Lake:
     lake = Lake().landed(7, 4)
     stored = lake.index.tile(HOUR)
     assert stored is not None
-    assert lake.index.swap_tile(stored[0].revise(sums=Sums(landed=6, dead=5)), stored[1])
+    assert lake.index.swap_tile(
+        stored[0].revise(sums=Sums(landed=6, dead=5, late=2, fields_filled={"a": 1, "b": 3})), stored[1]
+    )
     return lake
 
 
@@ -60,8 +63,9 @@ def test_status_has_one_line_for_each_sink_and_topic(lake: Lake, monkeypatch: py
     result = run_status(lake, monkeypatch)
     assert result.exit_code == 0
     title, line = result.stdout.splitlines()
+    counts = "2 late, 4 fields filled with a default"
     assert title.split("  ")[0] == "sink"
-    assert line.split() == ["events", TOPIC, HOUR, "5,", "1h9m", "none", "5", "none"]
+    assert line.split() == ["events", TOPIC, HOUR, "5,", "1h9m", "none", "5", *counts.split(), "none"]
 
 
 def test_status_as_json_has_figures(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +77,7 @@ def test_status_as_json_has_figures(lake: Lake, monkeypatch: pytest.MonkeyPatch)
         "lag_seconds": 4140,
         "sealed_up_to": None,
         "dead_letters": 5,
+        "counts": counts_to_json(Sums(landed=6, dead=5, late=2, fields_filled={"a": 1, "b": 3})),
         "last_error": None,
     }
 

@@ -34,8 +34,12 @@ def test_fields_that_are_left_out_are_counted_in_the_commit_the_hour_and_its_met
     made = world(schema={"on_new_field": "drop", "on_type_change": "drop"})
     target = made.target()
     first, second = land(target, [FIRST, SECOND])
-    assert (first.sums.dropped, second.sums.landed) == ({}, 3)
-    assert second.sums.dropped == second.manifests[0].dropped == {"note": 1, "to.street": 1, "id": 1}
+    assert (first.sums.fields_left_out, second.sums.landed) == ({}, 3)
+    assert (
+        second.sums.fields_left_out
+        == second.manifests[0].counts.fields_left_out
+        == {"note": 1, "to.street": 1, "id": 1}
+    )
     table = hour_metadata(second, target.index)["fields_left_out"]
     assert [(row.data["field"], row.data["records"]) for row in table.records] == [
         ("id", 1),
@@ -51,7 +55,7 @@ def test_a_merge_and_its_sums_keep_what_was_left_out() -> None:
     made.produce(2, *values({"id": 6, "note": "x"}, {"id": 7, "note": "x"}, {"id": 8, "note": "x"}))
     *_, third = land(made.target(), [FIRST, SECOND, THIRD])
     assert len(third.tile.commits) == 1
-    assert third.sums.dropped == third.manifests[0].dropped == {"note": 3}
+    assert third.sums.fields_left_out == third.manifests[0].counts.fields_left_out == {"note": 3}
 
 
 def test_a_new_field_that_fails_leaves_nothing_and_its_error_ends_the_run() -> None:
@@ -181,4 +185,4 @@ def test_fields_that_got_the_default_of_a_newer_schema_are_counted_in_the_commit
         old, new = registry.add(V1), registry.add(defaulted)
         made.produce(0, framed(new, datum(defaulted, {"id": 1, "note": "n"})), framed(old, datum(V1, {"id": 2})))
         (landed,) = land(made.target(), [FIRST])
-    assert landed.manifests[0].filled == {"note": 1}
+    assert landed.manifests[0].counts.fields_filled == {"note": 1}

@@ -118,7 +118,7 @@ def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
 
 def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
     made = world()
-    made.session.outcomes = [Done([], {0: Read(0, 3, 3, 3)}, {"put": 2}, retries=1)] * 2
+    made.session.outcomes = [Done([], {0: Read(0, 3, read=3, landed=3)}, {"put": 2}, retries=1)] * 2
     made.store.requests = Counter(put=1)  # type: ignore[attr-defined]
     target = made.target()
     land(target, [FIRST])

@@ -23,7 +23,7 @@ class Landed(TopicSink):
     def stage(self, attempt: Attempt) -> Steps[Staged]:
         yield from ()
         self.before(attempt)
-        reads = {one: Read(s, e, e - s, e - s) for one, (s, e) in attempt.batch.reads.items()}
+        reads = {one: Read(s, e, read=e - s, landed=e - s) for one, (s, e) in attempt.batch.reads.items()}
         return Staged(files=(), reads=reads)
 
 

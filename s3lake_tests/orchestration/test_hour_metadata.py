@@ -52,7 +52,7 @@ class TestHour:
         self, *files: File, store: Store | None = None, columns: Any = None, words: Any = None, **sums: Any
     ) -> dict[str, Any]:
         tile = Tile(HOUR, {0: TileRange(0, 100, 100)}, commits=("c",), sums=Sums(**sums))
-        manifest = Manifest("c", "orders", HOUR, {0: Read(0, 100, 100, 100)}, files, columns=columns)
+        manifest = Manifest("c", "orders", HOUR, {0: Read(0, 100, read=100, landed=100)}, files, columns=columns)
         index = TopicIndex(store, ".indexes/events", "orders") if store else INDEX
         return hour_metadata(LandedHour(tile, (manifest,), 1), index, None, words or {})
 

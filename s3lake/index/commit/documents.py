@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from s3lake.index.plan.counts import Counts, sum_counts
 from s3lake.index.plan.tile import Tile, Wait
 from s3lake.records.schema.columns.changes import Change
 
@@ -81,8 +82,8 @@ class File(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] | None = None
 
 
-class Read(msgspec.Struct, frozen=True):
-    """The counts of one topic-partition of a commit, in records.
+class Read(Counts, frozen=True):
+    """The offset range of one topic-partition of a commit, and the counts of its records.
 
     `end - start` minus `read` are offsets without a record for a reader of committed data: transaction markers,
     aborted and compacted records, and expired offsets.
@@ -90,37 +91,21 @@ class Read(msgspec.Struct, frozen=True):
     Attributes:
         oldest_ms: the earliest timestamp of its records, epoch milliseconds; 0 where none has one.
         newest_ms: the latest.
-        erased: that an erasure or retention removed from the files.
-        skipped: that have no value, and the sink leaves such out.
-        filtered: that the sink's SQL or transforms leave out.
     """
 
     start: int
     end: int
-    read: int = 0
-    landed: int = 0
-    skipped: int = 0
-    dead: int = 0
-    late: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
-    erased: int = 0
-    filtered: int = 0
 
     def __add__(self, other: Read) -> Read:
-        """Return the counts of two offset ranges of one topic-partition together."""
-        return Read(
-            min(self.start, other.start),
-            max(self.end, other.end),
-            self.read + other.read,
-            self.landed + other.landed,
-            self.skipped + other.skipped,
-            self.dead + other.dead,
-            self.late + other.late,
-            min(filter(None, (self.oldest_ms, other.oldest_ms)), default=0),
-            max(self.newest_ms, other.newest_ms),
-            self.erased + other.erased,
-            self.filtered + other.filtered,
+        """Return two offset ranges of one topic-partition as one, with the counts of both."""
+        return msgspec.structs.replace(
+            self.plus(other),
+            start=min(self.start, other.start),
+            end=max(self.end, other.end),
+            oldest_ms=min(filter(None, (self.oldest_ms, other.oldest_ms)), default=0),
+            newest_ms=max(self.newest_ms, other.newest_ms),
         )
 
 
@@ -232,8 +217,6 @@ class Manifest(msgspec.Struct, frozen=True):
         begun_ms: when it was planned, before its records were read; 0 if unknown.
         reason: why it replaces others; empty where it replaces none.
         waits: how long its records had waited when it was made; a merge has the waits of all that it replaces.
-        dropped: path of a field that the sink's contract left out -> of how many records.
-        filled: path of a field that got the default of a schema that its record was not written with -> how many did.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
         letters: the reasons of its dead letters.
@@ -261,10 +244,13 @@ class Manifest(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()
     letters: tuple[RefusalReason, ...] = ()
     taken: tuple[ReplayedDeadLetters, ...] = ()
-    dropped: dict[str, int] = {}
-    filled: dict[str, int] = {}
     clocks: tuple[tuple[int, int, int], ...] = ()
     version: int = VERSION
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all topic-partitions."""
+        return sum_counts(self.partitions.values())
 
 
 class Watermark(msgspec.Struct, frozen=True):

@@ -80,8 +80,6 @@ class Staged:
         waits: see `Manifest`, of records that were committed before; empty for new ones.
         letters: see `Manifest`.
         taken: see `Manifest`.
-        dropped: see `Manifest`.
-        filled: see `Manifest`.
         clocks: see `Manifest`.
     """
 
@@ -94,8 +92,6 @@ class Staged:
     waits: tuple[Wait, ...] = ()
     letters: tuple[RefusalReason, ...] = ()
     taken: tuple[ReplayedDeadLetters, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    filled: Mapping[str, int] = field(default_factory=dict)
     clocks: tuple[tuple[int, int, int], ...] = ()
 
 
@@ -347,7 +343,5 @@ def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Mani
         waits=staged.waits or measure_waits(staged.reads.values(), now_ms),
         letters=staged.letters,
         taken=staged.taken,
-        dropped=dict(staged.dropped),
-        filled=dict(staged.filled),
         clocks=staged.clocks,
     )

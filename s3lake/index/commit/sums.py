@@ -1,8 +1,9 @@
 """Sums: what an hour's commits hold together, kept in its tile, so that readers need not read every manifest."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+
+import msgspec
 
 from s3lake.errors import MissingDocumentError
 from s3lake.index.commit.documents import Manifest, Read, count_data_files
@@ -50,24 +51,17 @@ def total(manifests: Iterable[Manifest]) -> Sums:
 def plus(sums: Sums, manifest: Manifest) -> Sums:
     """Return sums with one more commit."""
     reads, data_files = manifest.partitions.values(), count_data_files(manifest)
-    return Sums(
+    return msgspec.structs.replace(
+        sums.plus(manifest.counts),
         offsets=sums.offsets + sum(read.end - read.start for read in reads),
         expired=sums.expired + sum(end - start for _, start, end in manifest.expired),
-        read=sums.read + sum(read.read for read in reads),
-        landed=sums.landed + sum(read.landed for read in reads),
-        skipped=sums.skipped + sum(read.skipped for read in reads),
-        dead=sums.dead + sum(read.dead for read in reads),
-        late=sums.late + sum(read.late for read in reads),
         files=sums.files + data_files,
         dead_files=sums.dead_files + len(manifest.files) - data_files,
         records=sums.records + sum(file.records for file in manifest.files if file.stream in ("data", "dead_letters")),
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),
         waits=(*sums.waits, *manifest.waits),
-        erased=sums.erased + sum(read.erased for read in reads),
         taken=sums.taken + sum(taken.count for taken in manifest.taken),
-        dropped=dict(Counter(sums.dropped) + Counter(manifest.dropped)),
-        filtered=sums.filtered + sum(read.filtered for read in reads),
     )
 
 

@@ -41,7 +41,7 @@ def is_explained(tile: Tile, sums: Sums) -> bool:
     expired = sum(end - start for _, start, end in tile.expired)
     given_up = expired - sums.expired  # when the topic was created again
     return (
-        sums.read == sums.landed + sums.skipped + sums.filtered + sums.dead + sums.erased
+        sums.unexplained == 0
         and sums.records == sums.landed + sums.dead
         and _count_covered(tile) - given_up == sums.offsets
         and without_record(tile, sums) >= 0

@@ -11,6 +11,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
+from s3lake.index.plan.counts import Counts
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 
@@ -34,39 +35,29 @@ class Wait(msgspec.Struct, frozen=True, array_like=True):
     most_ms: int
 
 
-class Sums(msgspec.Struct, frozen=True):
-    """The sums of a tile's commits.
+class Sums(Counts, frozen=True, kw_only=True):
+    """The sums of a tile's commits: of their counts, offsets and objects.
 
     Attributes:
         offsets: that their intervals cover.
         expired: offsets that they recorded as expired.
-        read: records; `landed`, `skipped`, `filtered`, `dead`, `late` and `erased` are as in manifests.
         files: objects but for dead letters, which are `dead_files`: data files and their sidecars.
         records: records in those files, sidecars apart.
         bytes: of all objects, as stored.
         landed_ms: when the last of them was made, epoch milliseconds.
         waits: how long their records had waited.
         taken: dead letters that replays have landed.
-        dropped: path of a field that the sink's contract left out -> of how many records.
     """
 
     offsets: int = 0
     expired: int = 0
-    read: int = 0
-    landed: int = 0
-    skipped: int = 0
-    dead: int = 0
-    late: int = 0
     files: int = 0
     dead_files: int = 0
     records: int = 0
     bytes: int = 0
     landed_ms: int = 0
     waits: tuple[Wait, ...] = ()
-    erased: int = 0
     taken: int = 0
-    dropped: dict[str, int] = {}
-    filtered: int = 0
 
 
 NOTHING = TileRange(0, 0, 0)

@@ -41,8 +41,8 @@ class ObjectShape(FileForm, frozen=True):
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> ObjectShape:
-        columns = Struct(from_document(manifest.columns)) if manifest.columns else None
-        uncompared = frozenset((*manifest.dropped, *manifest.filled))
+        columns, counts = Struct(from_document(manifest.columns)) if manifest.columns else None, manifest.counts
+        uncompared = frozenset((*counts.fields_left_out, *counts.fields_filled))
         return cls.from_form(manifest.form, columns, uncompared)
 
     @classmethod

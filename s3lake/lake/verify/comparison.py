@@ -24,7 +24,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.lake.objects.shape import ObjectShape
 from s3lake.lake.verify.commit_files import CommitFiles, FileGroup, count_rows, group_files
 from s3lake.lake.verify.dead_letter_checks import DeadLetters
-from s3lake.lake.verify.differences import Counts, NotChecked
+from s3lake.lake.verify.differences import ComparedCounts, NotChecked
 from s3lake.lake.verify.digests import (
     BUCKETS,
     DigestPlaces,
@@ -146,7 +146,7 @@ class Comparison:
         self._skipped += len(not_dead.offsets) - len(expected.offsets)
         self._late += sum(map(self._hour_start_ms.__gt__, records.timestamps))
 
-    def compare(self) -> Counts:
+    def compare(self) -> ComparedCounts:
         """Compare both sides, once they are known."""
         compacted = self._count_compacted()
         self._dead_letters.report_unmatched(compacted)
@@ -282,11 +282,11 @@ class Comparison:
                     "count", f"commit {manifest.id} says {what} {by_commit}, by Kafka's records it is {by_kafka}"
                 )
 
-    def _count(self) -> Counts:
+    def _count(self) -> ComparedCounts:
         reason, read = self._records.reason, self.range.read
         if reason:
             self.not_checked.insert(0, NotChecked(self.range.start, self.range.end, reason, self._records.state))
-        return Counts(
+        return ComparedCounts(
             kafka_records=self._kafka_records,
             not_compared=self._kafka_records if reason else 0,
             landed=self._rows,

@@ -53,7 +53,7 @@ class NotChecked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class ComparedCounts:
     """Numbers of records, files and bytes.
 
     Attributes:
@@ -88,13 +88,13 @@ class Counts:
         return self.kafka_records - self.not_compared
 
 
-def add_counts(parts: Iterable[Counts]) -> dict[str, int]:
+def add_counts(parts: Iterable[ComparedCounts]) -> dict[str, int]:
     parts = tuple(parts)
-    return {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Counts)}
+    return {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(ComparedCounts)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartitionReport(Counts):
+class PartitionReport(ComparedCounts):
     """One topic-partition of one tile."""
 
     hour: str
@@ -140,7 +140,7 @@ class NotLanded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyReport(Counts):
+class VerifyReport(ComparedCounts):
     """The result for one or many topics. Offsets that Kafka no longer has do not make it less clean.
 
     Attributes:

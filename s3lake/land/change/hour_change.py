@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -250,8 +249,6 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
         waits=tuple(chain.from_iterable(one.waits for one in manifests)),
         letters=dead_letter_reasons.merge_reasons(one.letters for one in manifests),
         taken=tuple(chain.from_iterable(one.taken for one in manifests)),
-        dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
-        filled=sum((Counter(one.filled) for one in manifests), Counter()),
         clocks=tuple(chain.from_iterable(one.clocks for one in manifests)),
     )
 

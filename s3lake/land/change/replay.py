@@ -6,7 +6,6 @@ letters that are left. So a record is in one listed file at any moment, wherever
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -264,8 +263,6 @@ class _Replay:
             form=msgspec.structs.replace(form, transformed=transformed, transforms=transforms),
             clocks=(),  # the replayed records were transformed at another time than those between them
             waits=manifest.waits,
-            dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),
-            filled=Counter(manifest.filled) + Counter(tried.staged.filled),
             letters=merge_reasons([tried.staged.letters, reasons]),
             taken=(
                 *manifest.taken,
@@ -300,13 +297,9 @@ class _Replay:
         reads = dict(self.manifest.partitions)
         for partition, read in tried.staged.reads.items():
             before = reads[partition]
-            reads[partition] = msgspec.structs.replace(
-                before,
-                landed=before.landed + read.landed,
-                skipped=before.skipped + read.skipped,
-                filtered=before.filtered + read.filtered,
-                dead=before.dead - read.landed - read.skipped - read.filtered,
-            )
+            # The first time counted that they were read and late. A record that is refused again stays a dead letter.
+            change = msgspec.structs.replace(read, read=0, late=0, dead=read.dead - read.read)
+            reads[partition] = before.plus(change)
         return reads
 
 

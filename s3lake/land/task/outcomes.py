@@ -61,8 +61,6 @@ class Done(msgspec.Struct, tag="done"):
         letters: why records were refused.
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
-        dropped: see `Manifest`.
-        filled: see `Manifest`.
         words: what columns are in words, as the records' own schemas say it.
         large: see `Grown`.
     """
@@ -74,8 +72,6 @@ class Done(msgspec.Struct, tag="done"):
     letters: tuple[RefusalReason, ...] = ()
     retries: int = 0
     broken: int = 0
-    dropped: dict[str, int] = {}
-    filled: dict[str, int] = {}
     words: dict[str, str] = {}
     shared: tuple[str, ...] = ()
     large: tuple[str, ...] = ()

@@ -6,7 +6,6 @@ The results come back as rows, one encoded outcome each: exceptions would lose t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -238,8 +237,6 @@ class _Task:
         self._columns = work.columns
         self._grown = work.look_only
         self._done = Done([], {}, {})
-        self._dropped: Counter[str] = Counter()
-        self._filled: Counter[str] = Counter()
         self._shapes: set[str] = set()
         self._seen: Columns = {}
         self._shared: set[str] = set()
@@ -271,7 +268,6 @@ class _Task:
         done.files = self.staging.finish()
         done.requests, done.retries = dict(getattr(self.store, "requests", {})), getattr(self.store, "retries", 0)
         done.seen, done.letters = to_document(self._seen), self._letters.tally.reasons
-        done.dropped, done.filled = dict(self._dropped), dict(self._filled)
         done.shared, done.large = tuple(sorted(self._shared)), tuple(sorted(self._large))
         return done
 
@@ -299,8 +295,6 @@ class _Task:
         if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
             return
         self._done.broken += converted.broken
-        self._dropped.update(converted.dropped)
-        self._filled.update(converted.filled)
         landed, dead = 0, sum(map(len, ready.refused.values())) + len(converted.refused)
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
@@ -318,13 +312,15 @@ class _Task:
         read = Read(
             offsets[0].as_py(),
             offsets[-1].as_py() + 1,
-            batch.num_rows,
-            landed,
-            converted.skipped,
-            dead,
-            pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0,
             *_find_time_range(timestamps),
+            read=batch.num_rows,
+            landed=landed,
+            dead=dead,
+            skipped=converted.skipped,
             filtered=ready.filtered,
+            late=pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0,
+            fields_left_out=dict(converted.dropped),
+            fields_filled=dict(converted.filled),
         )
         reads = self._done.reads
         reads[partition] = reads[partition] + read if partition in reads else read

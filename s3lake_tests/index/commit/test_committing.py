@@ -32,15 +32,17 @@ def staged(store: MemoryStore, *keys: str) -> Staged:
     for key in keys:
         upload = store.create_upload(key, {COMMIT: "new"})
         files.append(File(key, upload, (store.upload_part(key, upload, 1, b"x"),), 0, 0, 4, 5, 1))
-    return Staged(tuple(files), {0: Read(0, 5, 5, 5)})
+    return Staged(tuple(files), {0: Read(0, 5, read=5, landed=5)})
 
 
 @pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex):
     store = index.store
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
-    old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
-    kept = Manifest("kept", "orders", FIVE, {0: Read(5, 7, 2)})
+    old = Manifest(
+        "old", "orders", FIVE, {0: Read(0, 5, read=5, landed=5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),)
+    )
+    kept = Manifest("kept", "orders", FIVE, {0: Read(5, 7, read=2)})
     for manifest in (old, kept):
         index.record(manifest)
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 7, 7)}, commits=("old", "kept")), old)
@@ -124,17 +126,18 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
     batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
     attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)
     form = FileForm("json", "avro", key="avro", codec="zstd")
+    read = Read(
+        0, 0, oldest_ms=1, newest_ms=2, read=5, landed=4, dead=1, fields_left_out={"a": 1}, fields_filled={"b": 2}
+    )
     more = Staged(
         (),
-        {0: Read(0, 0, 5, 4, dead=1, oldest_ms=1, newest_ms=2)},
+        {0: read},
         form=form,
         nulls="keep",
         columns={"id": "int64"},
         waits=(Wait(5, 1, 2),),
         letters=(RefusalReason("value", "gone", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
-        dropped={"a": 1},
-        filled={"b": 2},
         clocks=((0, 5, 17),),
     )
     before_ms = int(time.time() * 1000)
@@ -145,7 +148,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         "new",
         "orders",
         FIVE,
-        {0: Read(0, 5, 5, 4, dead=1, oldest_ms=1, newest_ms=2), 1: Read(7, 7)},
+        {0: msgspec.structs.replace(read, end=5), 1: Read(7, 7)},
         expired=((0, 4, 5),),
         form=form,
         nulls="keep",
@@ -156,15 +159,13 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         waits=(Wait(5, 1, 2),),
         letters=(RefusalReason("value", "gone", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
-        dropped={"a": 1},
-        filled={"b": 2},
         clocks=((0, 5, 17),),
     )
 
 
 def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
-    manifest, _ = commit_attempt(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
+    manifest, _ = commit_attempt(index, attempt, Staged((), {0: Read(0, 5, read=5, oldest_ms=1, newest_ms=2)}))
 
     assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
 

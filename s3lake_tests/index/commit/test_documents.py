@@ -4,9 +4,9 @@ from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, count_d
 
 
 def test_counts_of_two_ranges_of_a_topic_partition_add_up():
-    former = Read(10, 20, 9, 5, 1, 2, 3, oldest_ms=100, newest_ms=400, erased=6, filtered=7)
-    later = Read(20, 35, 15, 50, 10, 20, 30, oldest_ms=300, newest_ms=350, erased=60, filtered=70)
-    both = Read(10, 35, 24, 55, 11, 22, 33, oldest_ms=100, newest_ms=400, erased=66, filtered=77)
+    former = Read(10, 20, oldest_ms=100, newest_ms=400, read=9, landed=5, dead=4, fields_filled={"a": 1, "b": 2})
+    later = Read(20, 35, oldest_ms=300, newest_ms=350, read=15, landed=15, fields_filled={"b": 5})
+    both = Read(10, 35, oldest_ms=100, newest_ms=400, read=24, landed=20, dead=4, fields_filled={"a": 1, "b": 7})
     assert former + later == both
     assert later + former == both
 

@@ -17,8 +17,8 @@ from s3lake_tests.index.commit.works import accepting, materialise, reading, rec
 from s3lake_tests.index.commit.world import World
 
 FIVE = "2026-11-20T05"
-A = Manifest("a", "orders", FIVE, {0: Read(0, 5, 4), 1: Read(7, 8, 1)}, expired=((0, 4, 5),))
-B = Manifest("b", "orders", FIVE, {0: Read(5, 9, 3)}, expired=((0, 5, 6),))
+A = Manifest("a", "orders", FIVE, {0: Read(0, 5, read=4), 1: Read(7, 8, read=1)}, expired=((0, 4, 5),))
+B = Manifest("b", "orders", FIVE, {0: Read(5, 9, read=3)}, expired=((0, 5, 6),))
 GONE = Manifest("gone", "orders", FIVE, {}, (File("orders/gone", "u", (), 0, 0, 0, 1, 1),))
 WHOLE = Batch({0: (0, 9), 1: (7, 8)}, {}, ((0, 4, 6),))
 OF_A, OF_B = Batch({0: (0, 5), 1: (7, 8)}, {}, ((0, 4, 5),)), Batch({0: (5, 9)}, {}, ((0, 5, 6),))
@@ -67,17 +67,17 @@ def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(stored: T
 @pytest.fixture
 def replaced(index: TopicIndex) -> Commits:
     """A commit whose manifest is gone, and two of three records each in topic-partition 0, one with two in 1."""
-    index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, 3)}))
-    index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, 3), 1: Read(0, 2, 2)}))
+    index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, read=3)}))
+    index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, read=3), 1: Read(0, 2, read=2)}))
     return Commits(index, FIVE, ("gone", "a", "b"))
 
 
 @pytest.mark.parametrize(
     ("reads", "fewer"),
     [
-        ({0: Read(0, 9, 5), 1: Read(0, 2, 2)}, "topic-partition 0: 5 of 6"),
-        ({0: Read(0, 9, 6)}, "topic-partition 1: 0 of 2"),
-        ({1: Read(0, 2, 1)}, "topic-partition 0: 0 of 6, topic-partition 1: 1 of 2"),
+        ({0: Read(0, 9, read=5), 1: Read(0, 2, read=2)}, "topic-partition 0: 5 of 6"),
+        ({0: Read(0, 9, read=6)}, "topic-partition 1: 0 of 2"),
+        ({1: Read(0, 2, read=1)}, "topic-partition 0: 0 of 6, topic-partition 1: 1 of 2"),
     ],
 )
 def test_fewer_records_than_were_landed_are_refused_with_their_counts(
@@ -88,7 +88,8 @@ def test_fewer_records_than_were_landed_are_refused_with_their_counts(
 
 
 def test_as_many_or_more_are_not(replaced: Commits):
-    require_no_fewer_records("orders", FIVE, replaced, {0: Read(0, 9, 7), 1: Read(0, 2, 2), 2: Read(0, 1, 1)})
+    reads = {0: Read(0, 9, read=7), 1: Read(0, 2, read=2), 2: Read(0, 1, read=1)}
+    require_no_fewer_records("orders", FIVE, replaced, reads)
 
 
 # Merging the commits of an hour that has landed

@@ -61,23 +61,24 @@ def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_u
     taken = ReplayedDeadLetters("r", 1, ((0, 3, 5),))
     first = msgspec.structs.replace(
         manifest("a", 10, expired=4),
-        partitions={0: Read(10, 20, 9, erased=2), 1: Read(0, 5, 5, erased=1)},
+        partitions={
+            0: Read(10, 20, read=9, erased=2, fields_left_out={"card": 2}),
+            1: Read(0, 5, read=5, erased=1, fields_left_out={"card": 1, "name": 1}),
+        },
         waits=(Wait(9, 1, 2),),
         taken=(taken, taken),
-        dropped={"card": 3, "name": 1},
     )
     second = msgspec.structs.replace(
         manifest("b", 20, expired=2),
-        partitions={0: Read(20, 30, 10, erased=4)},
+        partitions={0: Read(20, 30, read=10, erased=4, fields_left_out={"card": 2}, fields_filled={"at": 7})},
         waits=(Wait(10, 3, 4),),
         taken=(taken,),
-        dropped={"card": 2},
     )
 
     both = sums.total([first, second])
     assert (both.expired, both.erased, both.taken) == (6, 7, 6)
     assert both.waits == (Wait(9, 1, 2), Wait(10, 3, 4))
-    assert both.dropped == {"card": 5, "name": 1}
+    assert (both.fields_left_out, both.fields_filled) == ({"card": 5, "name": 1}, {"at": 7})
 
 
 def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: TopicIndex):
@@ -114,13 +115,13 @@ def test_expired_intervals_that_touch_are_one(index: TopicIndex):
 )
 def test_records_have_waited_since_the_newest_and_the_oldest_of_all_that_say_when(now_ms: int, wait: Wait):
     reads = [
-        Read(0, 5, 4, oldest_ms=5_000, newest_ms=7_000),
-        Read(5, 9, 5, oldest_ms=4_000, newest_ms=6_000),
-        Read(9, 20, 11),
+        Read(0, 5, read=4, oldest_ms=5_000, newest_ms=7_000),
+        Read(5, 9, read=5, oldest_ms=4_000, newest_ms=6_000),
+        Read(9, 20, read=11),
     ]
 
     assert measure_waits(reads, now_ms) == (wait,)
 
 
 def test_records_that_do_not_say_when_have_waited_for_nobody_knows_how_long():
-    assert measure_waits([Read(0, 5, 5)], 10_000) == ()
+    assert measure_waits([Read(0, 5, read=5)], 10_000) == ()

@@ -20,7 +20,7 @@ def with_letters(*letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | 
     world.log.add([GOOD[0], bad, *GOOD[1:]])
     data = world.lines("c1", GOOD, 0, 3)
     dead = world.lines("c1", letters, min(offsets), max(offsets), stream="dead_letters")
-    world.commit("c1", [data, dead], {0: Read(0, 4, 4, 3, 0, len(letters))})
+    world.commit("c1", [data, dead], {0: Read(0, 4, read=4, landed=3, skipped=0, dead=len(letters))})
     return world
 
 
@@ -104,7 +104,7 @@ def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
 def test_a_refused_record_without_dead_letter_is_missing() -> None:
     world = World()
     world.log.add([GOOD[0], BAD, *GOOD[1:]])
-    world.commit("c1", [world.lines("c1", GOOD, 0, 3)], {0: Read(0, 4, 4, 3, 0, 1)})
+    world.commit("c1", [world.lines("c1", GOOD, 0, 3)], {0: Read(0, 4, read=4, landed=3, skipped=0, dead=1)})
     report = world.verify()
     assert report.missing == 1
     assert "offset 1:" in texts(report, "missing")[0]
@@ -113,7 +113,7 @@ def test_a_refused_record_without_dead_letter_is_missing() -> None:
 def test_a_dead_letter_without_a_record_is_found() -> None:
     world = with_letters(letter(1, encoded(BAD)), letter(4, "?"), offsets=(1, 4))
     world.log.marker()
-    read = Read(0, 5, 4, 3, 0, 2)
+    read = Read(0, 5, read=4, landed=3, skipped=0, dead=2)
     world.change("c1", partitions={0: read})
     world.span(0, 5, 5)
     report = world.verify()

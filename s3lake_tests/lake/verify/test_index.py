@@ -93,18 +93,18 @@ def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
     world.landed(VALUES)
     world.landed(VALUES, partition=1)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: TileRange(0, 8, 8)}, commits=("c1",))
-    world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
+    world.change("c1", partitions={0: Read(0, 8, read=8, landed=8), 1: Read(0, 8, read=8, landed=8)})
     assert {"index", "interval"} <= difference_types(world.verify())
 
 
 @pytest.mark.parametrize(
     ("read", "what"),
     [
-        (Read(0, 8, 7, 8), "read 7"),
-        (Read(0, 8, 9, 8, 1), "skipped 1"),
-        (Read(0, 8, 8, 7, 1), "landed 7"),
-        (Read(0, 8, 8, 8, 0, 1), "dead 1"),
-        (Read(0, 8, 8, 8, 0, 0, 2), "late 2"),
+        (Read(0, 8, read=7, landed=8), "read 7"),
+        (Read(0, 8, read=9, landed=8, skipped=1), "skipped 1"),
+        (Read(0, 8, read=8, landed=7, skipped=1), "landed 7"),
+        (Read(0, 8, read=8, landed=8, skipped=0, dead=1), "dead 1"),
+        (Read(0, 8, read=8, landed=8, skipped=0, dead=0, late=2), "late 2"),
     ],
 )
 def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
@@ -119,7 +119,7 @@ def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
     world.landed(VALUES)
     world.log.records[0][2] = (IN_TIME - 1, VALUES[2])
     world.log.records[0][3] = (0, VALUES[3])
-    world.change("c1", partitions={0: Read(0, 8, 8, 8, 0, 0, 2)})
+    world.change("c1", partitions={0: Read(0, 8, read=8, landed=8, skipped=0, dead=0, late=2)})
     assert world.verify().clean
 
 

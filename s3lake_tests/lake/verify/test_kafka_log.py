@@ -148,7 +148,7 @@ def test_a_landed_topic_is_verified_from_end_to_end(topics: Topics) -> None:
     transact(topics, TOPIC, b"committed", commit=True)
     world = World()
     files = [world.lines("c1", values[:2000], 0), world.lines("c1", [*values[2000:], b"committed"], 2000, 4002)]
-    world.commit("c1", files, {0: Read(0, 4004, 4001, 4001)})
+    world.commit("c1", files, {0: Read(0, 4004, read=4001, landed=4001)})
     world.span(0, 0, 0, partition=1)
     with KafkaLog(topics.kafka.bootstrap_servers, {}) as log:
         topic_id = log.snapshot(TOPIC, HOUR).topic_id

@@ -83,7 +83,11 @@ def test_damage_of_a_file_is_found_and_named(
 def test_missing_records_are_listed_in_runs_and_counted_in_all(world: World) -> None:
     values = [b'{"n":%d}' % n for n in range(100)]
     world.log.add(values)
-    world.commit("c1", [world.lines("c1", [values[n] for n in range(50, 100, 2)], 50, 99)], {0: Read(0, 100, 100, 25)})
+    world.commit(
+        "c1",
+        [world.lines("c1", [values[n] for n in range(50, 100, 2)], 50, 99)],
+        {0: Read(0, 100, read=100, landed=25)},
+    )
     report = world.verify()
     assert report.missing == 75
     first, *others, rest = texts(report, "missing")
@@ -167,7 +171,7 @@ def test_strings_and_bytes_are_json_strings(converter: str, value: bytes, line: 
 
 def test_null_records_are_counted_as_skipped(world: World) -> None:
     world.log.add([b"1", None, None, b"2"])
-    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 3)], {0: Read(0, 4, 4, 2, 2)})
+    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 3)], {0: Read(0, 4, read=4, landed=2, skipped=2)})
     report = world.verify()
     assert report.clean
     assert (report.compared, report.landed, report.skipped) == (4, 2, 2)
@@ -179,7 +183,7 @@ def test_null_records_that_are_written_have_a_line(format: str, line: bytes) -> 
     world.log.add([b"1", None, b"2"])
     world.commit("c1", [world.lines("c1", [b"1", line, b"2"], 0)])
     assert world.verify().clean
-    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 2)], {0: Read(0, 3, 3, 2, 1)})
+    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 2)], {0: Read(0, 3, read=3, landed=2, skipped=1)})
     assert "offset 1" in texts(world.verify(), "missing")[0]
 
 
@@ -189,7 +193,7 @@ def test_offsets_without_a_record_are_not_missing(world: World) -> None:
     world.log.marker(count=4)
     world.log.add(VALUES[3:])
     world.log.marker(count=2)
-    world.commit("c1", [world.lines("c1", VALUES, 1, 12)], {0: Read(0, 15, 8, 8)})
+    world.commit("c1", [world.lines("c1", VALUES, 1, 12)], {0: Read(0, 15, read=8, landed=8)})
     assert world.verify().clean
 
 
@@ -221,7 +225,7 @@ def test_progress_counts_offsets_and_ends_at_all_of_them(world: World) -> None:
     world.log.marker(count=2)
     world.landed(VALUES[5:], commit="c2", hour=NEXT)
     world.span(0, 7, 7)
-    world.change("c1", partitions={0: Read(0, 7, 5, 5)})
+    world.change("c1", partitions={0: Read(0, 7, read=5, landed=5)})
     seen: list[int] = []
     assert world.verify(advance=seen.append).clean
     assert sum(seen) == 10

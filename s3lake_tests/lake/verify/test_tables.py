@@ -171,7 +171,7 @@ def test_a_broken_page_is_found() -> None:
 def test_a_commit_of_dead_letters_and_nulls_alone_needs_no_schema() -> None:
     world = World(format={"type": "parquet"})
     world.log.add([None, None])
-    world.commit("c1", [], {0: Read(0, 2, 2, 0, 2)})
+    world.commit("c1", [], {0: Read(0, 2, read=2, landed=0, skipped=2)})
     assert world.verify().clean
     world.log.records[0][1] = (0, b'{"id":1}')
     assert world.verify().missing == 1

@@ -76,21 +76,21 @@ def test_other_records_are_compared_if_some_expired_before_landing() -> None:
     world = World()
     world.log.add(VALUES)
     world.log.expire(4)
-    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, 5, 5)}, expired=((0, 0, 4),))
+    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, read=5, landed=5)}, expired=((0, 0, 4),))
     assert world.verify().clean
     assert unchecked(world) == [NotChecked(0, 4, "expired before it was landed")]
     assert len(world.log.reads) == 2  # once each: no closer look was needed
     world.log.expire(6)
     assert unchecked(world)[1:] == [NotChecked(4, 6, "expired since: Kafka's log starts at 6")]
     world.log.expire(4)
-    world.change("c1", partitions={0: Read(0, 9, 4, 5)})
+    world.change("c1", partitions={0: Read(0, 9, read=4, landed=5)})
     assert "count" in difference_types(world.verify())
 
 
 def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:
     world = World()
     world.log.add(VALUES)
-    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, 5, 5)}, expired=((0, 0, 4),))
+    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, read=5, landed=5)}, expired=((0, 0, 4),))
     assert world.verify().missing == 4
 
 

@@ -208,7 +208,7 @@ class World:
                 landed = sum(file.records for file in own if file.stream == "data")
                 dead = sum(file.records for file in own if file.stream != "data")
                 start, end = min(file.first_offset for file in own), max(file.last_offset for file in own) + 1
-                reads[partition] = Read(start, end, landed + dead, landed, 0, dead)
+                reads[partition] = Read(start, end, read=landed + dead, landed=landed, skipped=0, dead=dead)
         self.manifests[commit] = Manifest(
             commit,
             TOPIC,
@@ -276,7 +276,7 @@ class World:
         records = end if records is None else records
         files = [self.file("c1", body, 0, end - 1, records=records)]
         files += [self.file("c1", one, 0, end - 1, records=records, stream=stream) for stream, one in sidecars.items()]
-        self.commit("c1", files, {0: Read(0, end, end, records, end - records)})
+        self.commit("c1", files, {0: Read(0, end, read=end, landed=records, skipped=end - records)})
         form = self.sink.format.type
         if columns is None and body and form in ("avro", "parquet"):
             schema = open_columns(shape_of(self.sink), body, "the test's").schema

@@ -72,8 +72,6 @@ class Parts(World):
             form=form_of(landed),
             nulls=landed.nulls,
             letters=outcome.letters,
-            dropped=outcome.dropped,
-            filled=outcome.filled,
             columns=document,
             clocks=tuple((number, read.end, 0) for number, read in outcome.reads.items()) if landed.transforms else (),
         )

@@ -26,15 +26,15 @@ def new(column: str) -> Change:
 
 
 def test_every_count_of_several_tasks_is_their_sum_and_times_are_the_outermost() -> None:
-    one = Read(5, 9, 1, 20, 300, 4000, 50_000, 700, 900, 6)
-    other = Read(0, 5, 2, 10, 100, 1000, 10_000, 600, 800, 1)
-    whole = Read(0, 9, 3, 30, 400, 5000, 60_000, 600, 900, 7)
+    one = Read(5, 9, read=1, landed=20, skipped=300, dead=4000, late=50_000, oldest_ms=700, newest_ms=900, erased=6)
+    other = Read(0, 5, read=2, landed=10, skipped=100, dead=1000, late=10_000, oldest_ms=600, newest_ms=800, erased=1)
+    whole = Read(0, 9, read=3, landed=30, skipped=400, dead=5000, late=60_000, oldest_ms=600, newest_ms=900, erased=7)
     assert merge_reads([{0: one}, {0: other}]) == merge_reads([{0: other}, {0: one}]) == {0: whole}
 
 
 def test_a_task_whose_records_have_no_time_says_nothing_of_times() -> None:
     assert merge_reads([{0: Read(0, 1)}, {0: Read(1, 2, oldest_ms=5, newest_ms=6)}]) == {
-        0: Read(0, 2, 0, 0, 0, 0, 0, 5, 6)
+        0: Read(0, 2, oldest_ms=5, newest_ms=6)
     }
     assert merge_reads([{0: Read(0, 1)}, {0: Read(1, 2)}]) == {0: Read(0, 2)}
 

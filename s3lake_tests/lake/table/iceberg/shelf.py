@@ -79,7 +79,7 @@ class Shelf:
             id=commit,
             topic="orders",
             hour=hour,
-            partitions={0: Read(start, self.offset, records, records)},
+            partitions={0: Read(start, self.offset, read=records, landed=records)},
             files=tuple(made),
             replaces=tuple(replaces),
             form=FileForm("parquet"),

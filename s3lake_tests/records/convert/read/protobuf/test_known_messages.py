@@ -176,7 +176,7 @@ def test_a_field_may_have_the_name_of_a_method(registry: SchemaRegistry, format:
     (manifest,) = made.manifests.values()
     inner = {"o_0": {name: "w"}}
     assert landed(made) == [{name: "v", "one": inner, "map": {"k": inner}}]
-    assert sorted(manifest.dropped) == ["#9", "map[].#9", "one.#9"]
+    assert sorted(manifest.counts.fields_left_out) == ["#9", "map[].#9", "one.#9"]
     assert made.verify().clean
 
 

@@ -145,7 +145,7 @@ def test_what_only_a_newer_producer_knows_lands_or_is_counted(registry: SchemaRe
     staged(made, [(None, message(registry, row.data), [])])
     (found,) = landed(made)
     (manifest,) = made.manifests.values()
-    assert (found.get(row.column), tuple(manifest.dropped)) == (row.value, row.left_out)
+    assert (found.get(row.column), tuple(manifest.counts.fields_left_out)) == (row.value, row.left_out)
     assert made.verify().clean
 
 
@@ -160,7 +160,7 @@ def test_fields_of_keys_are_counted_apart_from_those_of_values(
 
     made = land()
     (manifest,) = made.manifests.values()
-    assert manifest.dropped == {"key:#20": 1}
+    assert manifest.counts.fields_left_out == {"key:#20": 1}
     assert made.verify().clean
     monkeypatch.setattr(messages, "UnknownFieldSet", lambda _: ())
     assert not land().verify().clean
@@ -170,7 +170,7 @@ def test_a_record_that_is_refused_counts_no_field(registry: SchemaRegistry) -> N
     made = world(registry, "parquet")
     staged(made, [(None, message(registry, part(20, 1) + part(16, part(1, part(1, b"k") + part(2, NAN)))), [])])
     (manifest,) = made.manifests.values()
-    assert (manifest.dropped, made.verify().dead_letters) == ({}, 1)
+    assert (manifest.counts.fields_left_out, made.verify().dead_letters) == ({}, 1)
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
@@ -191,7 +191,7 @@ def test_fields_of_keys_in_a_sidecar_are_counted(registry: SchemaRegistry, forma
     key, value = part(1, b"k") + part(20, 1), part(1, b"v") + part(21, 1)
     staged(made, [(message(registry, key), message(registry, value), [])])
     (manifest,) = made.manifests.values()
-    assert manifest.dropped == {"#21": 1, "key:#20": 1}
+    assert manifest.counts.fields_left_out == {"#21": 1, "key:#20": 1}
     assert made.verify().clean
 
 
@@ -201,7 +201,7 @@ def test_a_chain_of_transforms_counts_them_too(registry: SchemaRegistry, format:
     made = world(registry, format, transforms=[insert])
     staged(made, [(None, message(registry, part(1, b"v") + part(20, 1)), [])])
     (manifest,) = made.manifests.values()
-    assert manifest.dropped == {"#20": 1}
+    assert manifest.counts.fields_left_out == {"#20": 1}
     assert landed(made)[0]["s"] == "x"
     assert made.verify().clean
 
@@ -217,7 +217,7 @@ def test_properties_that_the_schema_of_a_key_does_not_name_are_counted(registry:
     both = framed(number, b'{"a": "x", "b": 1}')
     staged(made, [(both, both, [])])
     (manifest,) = made.manifests.values()
-    assert manifest.dropped == {"b": 1, "key:b": 1}
+    assert manifest.counts.fields_left_out == {"b": 1, "key:b": 1}
     assert made.verify().clean
 
 
@@ -240,7 +240,7 @@ def test_a_schema_of_an_edition_is_read_alike(registry: SchemaRegistry, format: 
     data = part(1, b"\0\7\1") + part(2, 9) + inner + part(5, 1) + part(5, 2) + part(6, part(1, b"k") + part(2, 7))
     staged(made, [(None, framed(registry.add(EDITION, "PROTOBUF"), b"\0" + data), [])])
     (manifest,) = made.manifests.values()
-    assert manifest.dropped == {"inner.#9": 1}
+    assert manifest.counts.fields_left_out == {"inner.#9": 1}
     row = {"colours": ["RED", "7", "BLUE"], "colour": "9", "inner": {"n": 5}, "always": 0}
     assert landed(made) == [{**row, "spread": [1, 2], "by_name": {"k": "7"}}]
     assert made.verify().clean
