@@ -21,7 +21,7 @@ from s3lake.index.commit.documents import Manifest, Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import total
 from s3lake.index.plan.counts import CountDefinition, Counts, define_counts
-from s3lake.index.plan.tile import Span, Sums, Tile
+from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.prometheus import Scrape
 from s3lake.land.observer import LandedHour
@@ -51,7 +51,7 @@ def sums() -> Sums:
 
 @pytest.fixture
 def hour(sums: Sums) -> LandedHour:
-    return LandedHour(Tile(HOUR, {0: Span(0, 20_000, 20_000)}, commits=("c",), sums=sums), (), 1)
+    return LandedHour(Tile(HOUR, {0: TileRange(0, 20_000, 20_000)}, commits=("c",), sums=sums), (), 1)
 
 
 @pytest.fixture
