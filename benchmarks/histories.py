@@ -15,11 +15,11 @@ import msgspec
 
 from s3lake import hours
 from s3lake.index.commit import open_and_close, protocol
-from s3lake.index.commit.clean import DAY_MS, clean
+from s3lake.index.commit.clean import DAY_MS, clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealing import Sealing
-from s3lake.index.commit.sums import plus
+from s3lake.index.commit.sums import add_commit
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import Document
 from s3lake.index.store.memory import MemoryStore
@@ -85,8 +85,8 @@ def main(count: int) -> None:
     works: dict[str, Callable[[], object]] = {
         "plan": planned,
         "watermark": sealed,
-        "first clean": lambda: clean(index, now_ms=now_ms),
-        "clean": lambda: clean(index, now_ms=now_ms + DAY_MS),
+        "first clean": lambda: clean_index(index, now_ms=now_ms),
+        "clean": lambda: clean_index(index, now_ms=now_ms + DAY_MS),
     }
     size = sum(len(body) for body, _ in store.objects.values())
     rss_before = _rss()
@@ -105,7 +105,7 @@ def made(index: TopicIndex, count: int) -> None:
         commit, end = f"{number:032x}", start + EACH
         file = File(f"orders/{hour}/orders+0+{start:010}.json", "u", ('"e"',), 0, start, end - 1, EACH, 100)
         manifest = Manifest(commit, "orders", hour, {0: Read(start, end, read=EACH, landed=EACH)}, (file,))
-        tile = Tile(hour, {0: TileRange(start, end, end)}, commits=(commit,), sums=plus(Sums(), manifest))
+        tile = Tile(hour, {0: TileRange(start, end, end)}, commits=(commit,), sums=add_commit(Sums(), manifest))
         index.create(index.tile_key(hour), tile)
         index.create(index.manifest_key(hour, commit), manifest)
     head = TopicHead(topic_id="id", hours=((FIRST, hours.shift(FIRST, count - 1)),), new=tile)

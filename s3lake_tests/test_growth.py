@@ -12,11 +12,11 @@ import pytest
 from s3lake import hours
 from s3lake.errors import TooManyFilesError
 from s3lake.index.commit import open_and_close
-from s3lake.index.commit.clean import DAY_MS, Cleaned, clean
+from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Staged
-from s3lake.index.plan.sealed import content
+from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake.land.engine import Steps
@@ -70,7 +70,7 @@ def landed(number: int, *, end: int | None) -> tuple[Tile, Manifest]:
 
 
 def _announced(hour: str) -> str:
-    return content([f"{hours.count([(FIRST, hour)]) - 1:032x}"])
+    return digest_commits([f"{hours.count([(FIRST, hour)]) - 1:032x}"])
 
 
 def history(count: int = HOURS, *, still_open: bool = True) -> TopicIndex:
@@ -308,9 +308,9 @@ class TestClean:
 
     def test_20_000_idle_hours_cost_at_most_60_requests(self, index: TopicIndex) -> None:
         """Each tile was asked once whether it lists all manifests; the schedule's first clean of a new hour does."""
-        assert clean(index, now_ms=self.NOW) == []
+        assert clean_index(index, now_ms=self.NOW) == []
         index.store.requests.clear()
-        assert clean(index, now_ms=self.NOW + DAY_MS) == []
+        assert clean_index(index, now_ms=self.NOW + DAY_MS) == []
         assert index.store.requests.total() <= 60
         assert index.store.requests["put"] == 0
 
@@ -318,32 +318,32 @@ class TestClean:
         index = history(500)
         tracemalloc.start()
         try:
-            clean(index, now_ms=self.NOW)
+            clean_index(index, now_ms=self.NOW)
             _, most = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
         assert most < 500 * 1_500  # of which a third is their names; their tiles would be 500 * 3,000
 
     def test_a_dead_writers_manifest_among_them_is_found_with_the_tiles_of_its_day(self, index: TopicIndex) -> None:
-        clean(index, now_ms=self.NOW)
+        clean_index(index, now_ms=self.NOW)
         _, manifest = landed(HOURS // 2, end=0)
         dead = msgspec.structs.replace(manifest, id="dead", created_ms=self.NOW - 2 * DAY_MS)
         index.create(index.manifest_key(manifest.hour, dead.id), dead)
         index.store.requests.clear()
-        assert clean(index, now_ms=self.NOW) == [Cleaned(manifest.hour, "dead", 1, "fence and sweep")]
+        assert clean_index(index, now_ms=self.NOW) == [Cleaned(manifest.hour, "dead", 1, "fence and sweep")]
         assert index.store.requests.total() <= 60 + 24
 
     def test_an_hour_that_was_landed_since_costs_the_tiles_of_its_day(self, index: TopicIndex) -> None:
-        clean(index, now_ms=self.NOW)
+        clean_index(index, now_ms=self.NOW)
         tile, manifest = landed(HOURS // 2, end=10 * (HOURS // 2) + 10)
         index.create(index.manifest_key(tile.hour, "another"), msgspec.structs.replace(manifest, id="another"))
         both = msgspec.structs.replace(tile, commits=(*tile.commits, "another"))
         index.store.put(index.tile_key(tile.hour), msgspec.json.encode(both))
         index.store.requests.clear()
-        assert clean(index, now_ms=self.NOW) == []
+        assert clean_index(index, now_ms=self.NOW) == []
         assert index.store.requests.total() <= 60 + 24
         index.store.requests.clear()
-        assert clean(index, now_ms=self.NOW) == []
+        assert clean_index(index, now_ms=self.NOW) == []
         assert index.store.requests.total() <= 60
 
 

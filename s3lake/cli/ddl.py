@@ -8,7 +8,7 @@ import typer
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError, StoreDeniedError
-from s3lake.index.commit.documents import files_of
+from s3lake.index.commit.documents import collect_files
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:
     """Return the form of rows, as tables call it, and their columns."""
-    from s3lake.index.commit.column_history import present
+    from s3lake.index.commit.column_history import read_present_columns
     from s3lake.lake.form import shape_of
     from s3lake.records.schema.columns.types import Primitive
 
@@ -137,19 +137,19 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
         return form, {"value": Primitive.STRING}
     if form == "csv" and shape.envelope:
         return "delimited", dict.fromkeys(shape.envelope.fields, Primitive.STRING)
-    return form, present(index)
+    return form, read_present_columns(index)
 
 
 def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
     from s3lake.lake.readback.committed import read_manifests, read_tiles
 
     committed = read_manifests(index, read_tiles(index, None))
-    if sidecars := files_of(committed, "keys", "headers"):
+    if sidecars := collect_files(committed, "keys", "headers"):
         raise ConfigurationError(
             f"{sidecars[0].key} is among the data, and engines read every object of a directory, so a topic "
             "with sidecars cannot be a table. An envelope keeps keys and headers in the same file (docs/envelope.md)"
         )
-    files = files_of(committed, "data")
+    files = collect_files(committed, "data")
     for file in files:
         if file.columns is not None and file.columns != columns[: len(file.columns)]:
             raise ConfigurationError(

@@ -145,17 +145,17 @@ def accept_topic(request: Request) -> None:
 @command(schema, SOURCE, ROUTES, JSON, name="show")
 def show_schema(request: Request) -> None:
     """Show the columns that files have now, with their types."""
-    from s3lake.index.commit.column_history import present
+    from s3lake.index.commit.column_history import read_present_columns
 
     for target in request.targets(tables=True):
-        rows = [{"column": name, "type": str(type)} for name, type in present(target.index).items()]
+        rows = [{"column": name, "type": str(type)} for name, type in read_present_columns(target.index).items()]
         _print_columns(target, rows, "files have no columns, or none yet", as_json=request.as_json)
 
 
 @command(schema, SOURCE, ROUTES, JSON, name="history")
 def show_schema_history(request: Request) -> None:
     """Show each change of columns: its hour and commit, and the type before and after."""
-    from s3lake.index.commit.column_history import steps
+    from s3lake.index.commit.column_history import list_column_steps
 
     for target in request.targets(tables=True):
         rows = [
@@ -166,7 +166,7 @@ def show_schema_history(request: Request) -> None:
                 "before": step.change.before,
                 "after": step.change.after,
             }
-            for step in steps(target.index)
+            for step in list_column_steps(target.index)
         ]
         _print_columns(target, rows, "no columns were seen yet", as_json=request.as_json)
 

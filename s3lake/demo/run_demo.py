@@ -14,7 +14,7 @@ import dagster as dg
 from s3lake.demo import events
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.start import Demo
-from s3lake.index.commit.documents import files_of
+from s3lake.index.commit.documents import collect_files
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
@@ -105,7 +105,7 @@ def list_addresses(demo: Demo, targets: Sequence["TopicSink"], url: str) -> dict
         **demo.addresses,
     }
     for target, hour in product(targets, demo.hours):
-        for file in files_of(target.report(hour).manifests, "data"):
+        for file in collect_files(target.report(hour).manifests, "data"):
             host = s3.endpoint_url.removeprefix("http://")
             secret = f"ENDPOINT '{host}', KEY_ID '{s3.access_key_id}', SECRET '{s3.secret_access_key}'"
             secret += f", REGION '{s3.region}', URL_STYLE 'path', USE_SSL false"

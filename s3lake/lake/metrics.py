@@ -89,7 +89,7 @@ def read_progress(target: LandedTopic, limit: int = TILES) -> TopicProgress:
         reached=find_landed_offsets(tiles),
         tiles=tiles,
         incomplete=_count_hours(first, last_over)
-        + sum(not tile.complete and due.past(tile.hour, now_ms, grace_ms) for tile in tiles),
+        + sum(not tile.complete and due.is_hour_over(tile.hour, now_ms, grace_ms) for tile in tiles),
         sealed=sealed,
         unsealed=_count_hours(hours.shift(sealed, 1) if sealed else begin, last_over),
     )

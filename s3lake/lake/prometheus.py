@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.index.plan.counts import list_counts
-from s3lake.index.plan.sealed import quantile_s
+from s3lake.index.plan.sealed import compute_wait_quantile_s
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.metrics import LandedTopic, Looks, Measured
 
@@ -187,6 +187,6 @@ class _Samples:
         for definition, count in list_counts(sums):
             self.add("hour_records", count, *labels, definition.name)
         for share in (0.5, 0.95, 1.0):
-            seconds = quantile_s(sums.waits, share)
+            seconds = compute_wait_quantile_s(sums.waits, share)
             if seconds is not None:
                 self.add("hour_freshness_seconds", seconds, *labels, f"{share:g}")

@@ -11,7 +11,7 @@ from s3lake import hours
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.index.commit import dead_letter_reasons
 from s3lake.index.commit.commit_files import abort_uploads
-from s3lake.index.commit.documents import MOST_FILES, File, Recorded, files_of
+from s3lake.index.commit.documents import MOST_FILES, File, Recorded, collect_files
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of
@@ -69,7 +69,7 @@ class Job:
         try:
             check(done)
         except S3LakeError:
-            self._drop(work, files_of(done))
+            self._drop(work, collect_files(done))
             raise
         return self._combine(work, done)
 
@@ -96,7 +96,7 @@ class Job:
             columns = record(results)
             if is_settled and outcomes.is_judged_by(columns, work.columns, work.conversion.integral, done):
                 return done, work
-            self._drop(work, files_of(done))
+            self._drop(work, collect_files(done))
 
     def _run(self, work: Work, reads: Intervals, recorded: Recorded) -> Steps[list[Outcome]]:
         """Run the tasks. Return their results if none is an error; `recorded` has the shapes of records seen so far."""
@@ -109,7 +109,7 @@ class Job:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
         if not bad:
             return outcomes
-        self._drop(work, files_of(one for one in outcomes if isinstance(one, Done)))
+        self._drop(work, collect_files(one for one in outcomes if isinstance(one, Done)))
         first = min(bad, key=_place)
         if isinstance(first, Failed):
             raise first.exception
@@ -120,7 +120,7 @@ class Job:
             abort_uploads(work.stores(work.bucket), files)
 
     def _combine(self, work: Work, done: Sequence[Done]) -> Staged:
-        landed, files = self.sink.after_transforms, files_of(done)
+        landed, files = self.sink.after_transforms, collect_files(done)
         if work.keys.replaces:  # of several files with one key the last one stays
             last = {file.key: file for file in files}
             self._drop(work, [file for file in files if last[file.key] is not file])

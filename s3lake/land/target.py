@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError, S3LakeError
 from s3lake.index.commit import sums
-from s3lake.index.commit.clean import Cleaned, clean
+from s3lake.index.commit.clean import Cleaned, clean_index
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Staged
@@ -161,7 +161,9 @@ class TopicSink:
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what crashed writers left behind."""
-        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
+        return clean_index(
+            self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic)
+        )
 
     def find_landed_offsets(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
         """Return how far the topic is landed, per topic-partition. `newest` is its last tile, if that is known."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from s3lake import hours
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.index.commit.commit_files import abort_uploads
-from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
+from s3lake.index.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, collect_files
 from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.store.trial import ensure_tried
@@ -213,7 +213,7 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
     except Exception as error:
         raise translate_error(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
     results = [outcome_of(bytes(row.outcome)) for row in rows]
-    files = files_of(result for result in results if isinstance(result, Done))
+    files = collect_files(result for result in results if isinstance(result, Done))
     failed = next((result for result in results if isinstance(result, Failed)), None)
     if failed is not None or len(files) > MOST_FILES:
         abort_uploads(target.store, files)

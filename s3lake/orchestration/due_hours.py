@@ -72,7 +72,7 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
     """Return what the index and Kafka's ends make due."""
     sink, memory, now_ms, tiles = view.target.sink, view.memory, view.now_ms, view.tiles
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
-    lag = sum(sum(due.backlog(tile, view.ends).values()) for tile in tiles) if tiles else None
+    lag = sum(sum(due.count_backlog(tile, view.ends).values()) for tile in tiles) if tiles else None
     unswept = {tile.hour for tile in tiles if tile.landed and tile.pending is None and tile.garbage}
     if now_ms - (memory.swept_ms if sink.table is not None else 0) < hours.HOUR_MS:
         tiles = [tile for tile in tiles if tile.hour not in unswept]  # without its catalog a run could not sweep them
@@ -80,7 +80,7 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
         memory.swept_ms = now_ms
     latest = view.head.hours[-1][1] if view.head and view.head.hours else None
     over = due.list_unopened_hours(latest, policy, now_ms, sink.hours_per_run)
-    chosen = {*due.incomplete(tiles, now_ms, policy.grace_ms), *over}
+    chosen = {*due.list_incomplete_hours(tiles, now_ms, policy.grace_ms), *over}
     why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if chosen else None, None
     if view.open_tile is not None and view.open_tile.hour not in chosen:
         flush, due_ms = _flush_reason(view, view.open_tile, policy)
@@ -96,12 +96,14 @@ def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[du
     """Return why the open tile is due now, and when what waits in it is due at the latest."""
     target, now_ms = view.target, view.now_ms
     end_ms = hours.end_ms(tile.hour)
-    if due.past(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(target.sink)):
+    if due.is_hour_over(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(target.sink)):
         return None, end_ms + policy.grace_ms
-    behind = due.backlog(tile, view.ends)
+    behind = due.count_backlog(tile, view.ends)
     if behind and now_ms >= end_ms:  # open for late records; others wait for the next hour's tile
         following = target.offsets.find_offset_since(target.topic, end_ms)
-        behind = due.backlog(tile, {number: min(end, following.get(number, end)) for number, end in view.ends.items()})
+        behind = due.count_backlog(
+            tile, {number: min(end, following.get(number, end)) for number, end in view.ends.items()}
+        )
     if not behind:
         return None, None
     since_ms, interval_ms = view.memory.waiting_since_ms or now_ms, max_wait_ms(target.sink)
@@ -113,9 +115,9 @@ def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[du
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * mean_size(tile.sums)),
         partitions=len(behind),
-        overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
+        overdue=due.is_overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
     )
-    return due.flush_due(waiting, policy), min(end_ms + policy.grace_ms, since_ms + interval_ms)
+    return due.find_flush_reason(waiting, policy), min(end_ms + policy.grace_ms, since_ms + interval_ms)
 
 
 def mean_size(sums: Sums) -> float:

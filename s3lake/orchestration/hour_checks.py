@@ -16,7 +16,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.documents import TopicHead, files_of
+from s3lake.index.commit.documents import TopicHead, collect_files
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan import due, sealed
@@ -124,7 +124,7 @@ def _check_offsets(state: HourState) -> dg.AssetCheckResult:
     wrong = {
         f"{tile.hour} to {after.hour}": {str(number): gap for number, gap in sealed.count_gaps(tile, after).items()}
         for tile, after in (state.sealing.neighbours(state.tile) if landed else ())
-        if not sealed.meet(tile, after)
+        if not sealed.is_seamless(tile, after)
     }
     incomplete = state.landed.tile.closed and not state.landed.tile.complete
     ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)
@@ -150,7 +150,7 @@ def _check_rows(state: HourState) -> dg.AssetCheckResult:
             "offsets": sum(span.committed - span.start for span in tile.partitions.values()),
             "records": sums.read,
             # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
-            "offsets_without_record": sealed.without_record(tile, sums),
+            "offsets_without_record": sealed.count_without_record(tile, sums),
         },
     )
 
@@ -158,13 +158,13 @@ def _check_rows(state: HourState) -> dg.AssetCheckResult:
 def _check_lag(state: HourState) -> dg.AssetCheckResult:
     target, tile = state.target, state.tile
     ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.log_ranges(target.topic).items()}
-    behind = due.backlog(tile, ends)
+    behind = due.count_backlog(tile, ends)
     patience_ms, late = int(2 * target.sink.flush.interval * 1000), False
     if behind:
         now = target.clock()
         age = due.Age(now, patience_ms, state.landed.sums.landed_ms, seen_ms=now)
         since = target.offsets.find_offset_since(target.topic, now - patience_ms)
-        late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
+        late = due.is_overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
     return dg.AssetCheckResult(
         passed=not late,
         severity=dg.AssetCheckSeverity.WARN,
@@ -180,7 +180,7 @@ def _check_dead_letters(state: HourState) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.dead:
         bucket = state.target.store.bucket
-        keys = [file.key for file in files_of(state.landed.manifests, "dead_letters")]
+        keys = [file.key for file in collect_files(state.landed.manifests, "dead_letters")]
         metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
     return dg.AssetCheckResult(passed=not exceeded, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)

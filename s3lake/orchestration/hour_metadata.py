@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.column_history import steps
+from s3lake.index.commit.column_history import list_column_steps
 from s3lake.index.commit.dead_letter_reasons import merge_reasons
-from s3lake.index.commit.documents import files_of
+from s3lake.index.commit.documents import collect_files
 from s3lake.index.plan import sealed
 from s3lake.index.plan.counts import list_counts, list_counts_by_field
-from s3lake.index.plan.sealed import quantile_s
+from s3lake.index.plan.sealed import compute_wait_quantile_s
 from s3lake.index.plan.stamps import find_notices
 from s3lake.index.plan.tile import Wait
 from s3lake.orchestration import dagster_names
@@ -62,7 +62,7 @@ def hour_events(
         catalog.key(sink, topic),
         partition=tile.hour,
         metadata={**hour_metadata(landed, target.index, lag, descriptions), **retries},
-        tags={dagster_names.DATA_VERSION: sealed.content(tile.commits)},
+        tags={dagster_names.DATA_VERSION: sealed.digest_commits(tile.commits)},
     )
     dead_letters = dead_letters_metadata(landed, target)
     if dead_letters is not None:
@@ -106,7 +106,7 @@ def freshness(waits: Iterable[Wait]) -> dict[str, float | str]:
     """
     waits = list(waits)
     shares = {"freshness_median_s": 0.5, "freshness_p95_s": 0.95, "freshness_max_s": 1.0}
-    quantiles = {name: quantile_s(waits, share) for name, share in shares.items()}
+    quantiles = {name: compute_wait_quantile_s(waits, share) for name, share in shares.items()}
     seconds = {name: round(quantile, 1) for name, quantile in quantiles.items() if quantile is not None}
     if not seconds:
         return {}
@@ -138,7 +138,7 @@ def _records(tile: "Tile", sums: "Sums") -> dict[str, Any]:
             if definition.role == "outcome"
         },
         "expired before they were read": sum(end - start for _, start, end in tile.expired),
-        "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
+        "without a record: markers, aborted or compacted": sealed.count_without_record(tile, sums),
     }
     lines = [outcome for outcome in outcomes.items() if outcome[1]]
     if all(name in ("landed offsets", "rows") for name, _ in lines):  # the number of rows is a count of its own
@@ -175,7 +175,7 @@ def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
     """Return how the hour changed the columns of the topic's files; the first columns of all are not a change."""
     rows = [
         (step.change.column, step.change.before or "", step.change.after, step.commit or "")
-        for step in steps(index, hour)
+        for step in list_column_steps(index, hour)
         if not step.first
     ]
     columns = [
@@ -190,7 +190,7 @@ def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
 def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[str, str]) -> dict[str, Any]:
     """Return columns and objects of an hour's newest commit; mostly, and after a merge, it is the only one."""
     metadata: dict[str, Any] = {}
-    files = files_of([manifest], "data")
+    files = collect_files([manifest], "data")
     if files:
         shared = commonprefix([file.key for file in files])  # noqa: RUF071 - it is cut at its last slash
         directory = shared[: shared.rfind("/") + 1]
@@ -222,7 +222,7 @@ def dead_letters_metadata(landed: "LandedHour", target: "TopicSink") -> dict[str
     sums, tile, sink = landed.sums, landed.tile, target.sink
     if sink.errors.tolerance != "all" or not (sums.dead or sums.taken or tile.complete):
         return None
-    manifests = [manifest for manifest in landed.manifests if files_of([manifest], "dead_letters")]
+    manifests = [manifest for manifest in landed.manifests if collect_files([manifest], "dead_letters")]
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.taken:
         replays = chain.from_iterable(manifest.taken for manifest in landed.manifests)
@@ -250,7 +250,7 @@ def dead_share(sums: "Sums") -> float:
 def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> dict[str, Any]:
     from s3lake.land.change.committed_dead_letters import some_of
 
-    store, files = target.store, files_of(manifests, "dead_letters")
+    store, files = target.store, collect_files(manifests, "dead_letters")
     reasons = merge_reasons(manifest.letters for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {

@@ -12,10 +12,10 @@ import dagster as dg
 from s3lake import hours
 from s3lake.config.model.marker import key as marker_key
 from s3lake.index.commit.replacing_attempts import REWRITE
-from s3lake.index.commit.sealed_marker import body_of, renew
+from s3lake.index.commit.sealed_marker import build_marker_body, renew_marker
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
-from s3lake.index.plan.sealed import content
+from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Tile
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
@@ -42,7 +42,9 @@ def seal_events(
     tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
     key = catalog.specs(target.sink, target.topic).sealed.key
     before = announced_contents(instance, key, [tile.hour for tile in tiles])
-    new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
+    new = [
+        tile for tile in tiles if before.get(tile.hour) != digest_commits(tile.commits) and not sealing.flaw(tile.hour)
+    ]
     markers = [_write_marker(target, tile) for tile in new]  # before the event: who follows it finds the marker
     watermark = sealing.move(target.sink.start) if new else None
     events = []
@@ -56,7 +58,7 @@ def seal_events(
             **({"marker": dg.MetadataValue.path(f"s3://{target.sink.bucket}/{marker}")} if marker else {}),
             **({"sealed_up_to": watermark} if watermark else {}),
         }
-        tags = {dagster_names.DATA_VERSION: content(tile.commits)}
+        tags = {dagster_names.DATA_VERSION: digest_commits(tile.commits)}
         events.append(dg.AssetMaterialization(key, partition=tile.hour, metadata=metadata, tags=tags))
     return events
 
@@ -96,7 +98,9 @@ def unannounced_hours(
         return []
     contents = announced_contents(instance, catalog.specs(target.sink, target.topic).sealed.key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
-    left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
+    left = [
+        hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != digest_commits(tile.commits)
+    ]
     memory.announced = hours.without(hours.merge_ranges([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
     return [] if not left or is_running() else seal_events(instance, catalog, target, sealing, left, view.now_ms)
 
@@ -111,5 +115,7 @@ def _write_marker(target: "TopicSink", tile: Tile) -> str | None:
     key = marker_key(target.sink, target.topic, tile.hour)
     if key is not None:
         manifests = Commits(target.index, tile.hour, tile.commits)
-        renew(target.store, key, tile, body_of(target.sink.sealed.marker, target.topic, tile, manifests))
+        renew_marker(
+            target.store, key, tile, build_marker_body(target.sink.sealed.marker, target.topic, tile, manifests)
+        )
     return key

@@ -207,7 +207,7 @@ class Tick:
         return replace(
             state,
             why=reason.sentence,
-            span=due.chunks(chosen, sink.hours_per_run)[0],
+            span=due.split_into_runs(chosen, sink.hours_per_run)[0],
             is_due=bool(hours_found.hours),
             word=reason.word,
             alone=not self.together or (has_asset and runs.is_to_land_alone(failures)),
@@ -222,7 +222,7 @@ class Tick:
             memory.landed = sum(view.ends.values())
             memory.look_at_ms = start_ms if start_ms > self.now_ms else self.now_ms + _WAIT_MS
             return
-        behind = due.backlog(tile, view.ends)
+        behind = due.count_backlog(tile, view.ends)
         memory.landed = sum(view.ends.values()) - sum(behind.values())
         memory.look_at_ms = hours.end_ms(tile.hour) + int(sink.close_grace * 1000)
         size = mean_size(tile.sums)

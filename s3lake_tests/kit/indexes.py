@@ -5,7 +5,7 @@ import msgspec
 from s3lake import hours
 from s3lake.index.commit.documents import Manifest, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.sums import total
+from s3lake.index.commit.sums import sum_commits
 from s3lake.index.plan.tile import Sums, Tile
 
 
@@ -29,5 +29,5 @@ def write_manifest(index: TopicIndex, manifest: Manifest) -> None:
 def _write_tile(index: TopicIndex, tile: Tile) -> None:
     manifests = [manifest for commit in tile.commits if (manifest := index.manifest(tile.hour, commit))]
     if manifests and tile.sums == Sums():
-        tile = msgspec.structs.replace(tile, sums=total(manifests))
+        tile = msgspec.structs.replace(tile, sums=sum_commits(manifests))
     index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))

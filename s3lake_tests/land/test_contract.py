@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.errors import GateError, RecordError, TerminalError
-from s3lake.index.commit.column_history import present, steps
+from s3lake.index.commit.column_history import list_column_steps, read_present_columns
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
@@ -47,7 +47,7 @@ def test_fields_that_are_left_out_are_counted_in_the_commit_the_hour_and_its_met
         ("to.street", 1),
     ]
     assert "fields_left_out" not in hour_metadata(first, target.index)
-    assert list(present(target.index)) == ["id", "to"]
+    assert list(read_present_columns(target.index)) == ["id", "to"]
 
 
 def test_a_merge_and_its_sums_keep_what_was_left_out() -> None:
@@ -125,12 +125,12 @@ def test_a_change_belongs_to_the_attempt_that_landed_it() -> None:
     made = world(schema={"gate": {"max_dead_letters": 0}}, **TOLERANT)
     with pytest.raises(GateError):
         land(made.target(), [FIRST, SECOND])
-    (step,) = [step for step in steps(made.target().index) if step.change.column == "note"]
+    (step,) = [step for step in list_column_steps(made.target().index) if step.change.column == "note"]
     assert (step.hour, step.commit) == (SECOND, None)
     made.settings["schema"] = {}
     target = made.target()
     (second,) = land(target, [SECOND])
-    (step,) = [step for step in steps(target.index) if step.change.column == "note"]
+    (step,) = [step for step in list_column_steps(target.index) if step.change.column == "note"]
     assert (step.hour, step.commit) == (SECOND, second.tile.commits[0])
 
 

@@ -23,7 +23,7 @@ import pytest
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.index.commit.clean import DAY_MS, clean
+from s3lake.index.commit.clean import DAY_MS, clean_index
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store import Store
@@ -328,7 +328,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     land_value(target, HOUR, numbers(7))
     listed = data_keys(target)
     later = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc).timestamp() * 1000) + DAY_MS
-    clean(target.index, now_ms=later, keys=KeySpace.from_sink(target.sink, NAME))
+    clean_index(target.index, now_ms=later, keys=KeySpace.from_sink(target.sink, NAME))
     assert data_keys(target) == listed
     (file,) = list_committed_files("lake", manifests(target), read_recorded_columns(target.index))
     assert (file.rows, file.hour, file.schema.names) == (1, HOUR, ["n"])

@@ -54,7 +54,7 @@ class Settled(msgspec.Struct, frozen=True):
 _decode_settled = msgspec.json.Decoder(Settled).decode
 
 
-def clean(
+def clean_index(
     index: TopicIndex,
     *,
     now_ms: int,
@@ -82,7 +82,7 @@ def clean(
         dry_run: only say what would be done.
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
-    names, before = names_below(index), _read_settled(index)
+    names, before = list_document_names(index), _read_settled(index)
     done: list[Cleaned] = []
     named: set[str] = set()
     days: dict[str, str] = {}
@@ -135,7 +135,7 @@ def clean(
     return done
 
 
-def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
+def delete_replaced_manifests(index: TopicIndex, hour: str, reason: str) -> None:
     """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
 
     Keys of objects may say what was to be erased. Nobody has to sweep once more what was replaced by a commit that had
@@ -249,7 +249,7 @@ def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
     return index.manifest_key(manifest.hour, manifest.id).removesuffix(_MANIFEST) + _SWEPT
 
 
-def names_below(index: TopicIndex) -> Names:
+def list_document_names(index: TopicIndex) -> Names:
     """List the names of the documents below each hour, by one request."""
     names: dict[str, set[str]] = {}
     for key in index.store.list(f"{index.root}/"):

@@ -31,7 +31,7 @@ class ColumnStep(msgspec.Struct, frozen=True):
     first: bool
 
 
-def present(index: TopicIndex) -> Columns:
+def read_present_columns(index: TopicIndex) -> Columns:
     """Return the columns of a topic's files; if their columns never change, the newest commit's."""
     recorded = index.columns()
     if recorded is not None:
@@ -43,7 +43,7 @@ def present(index: TopicIndex) -> Columns:
     return {}
 
 
-def steps(index: TopicIndex, hour: str | None = None) -> Iterator[ColumnStep]:
+def list_column_steps(index: TopicIndex, hour: str | None = None) -> Iterator[ColumnStep]:
     """Return every change of columns, or an hour's changes, in the order in which they were seen."""
     recorded = index.columns()
     for number, changed in enumerate(recorded[0].history if recorded else ()):

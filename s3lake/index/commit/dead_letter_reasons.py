@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])\d+(?:\.\d+)?
 
 
 @functools.lru_cache(maxsize=1_000)
-def reason_of(message: str) -> str:
+def normalize_reason(message: str) -> str:
     """Why a record was refused, in words that are the same for all that were refused so."""
     return _QUOTED.sub("…", message)[:_LONGEST]
 
@@ -34,7 +34,7 @@ class ReasonTally:
 
     def add(self, stage: str, message: str, partition: int, offset: int) -> None:
         """One more, behind those before it."""
-        name = stage, reason_of(message)
+        name = stage, normalize_reason(message)
         if name in self._by_reason:
             self._more[name] += 1
         else:

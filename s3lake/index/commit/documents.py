@@ -14,7 +14,7 @@ from s3lake.records.schema.columns.changes import Change
 VERSION = 1
 TABLE = "table"
 """The `topic_id` of an index whose hours are tables that assets handed in, and not records of a topic."""
-LETTERS = "dead_letters"
+DEAD_LETTERS = "dead_letters"
 """The stream of dead letters."""
 
 
@@ -306,11 +306,11 @@ class Filed(Protocol):
     def files(self) -> Sequence[File]: ...
 
 
-def files_of(commits: Iterable[Filed], *streams: str) -> list[File]:
+def collect_files(commits: Iterable[Filed], *streams: str) -> list[File]:
     """Return the files of commits, or only the files of these `streams`."""
     return [file for commit in commits for file in commit.files if not streams or file.stream in streams]
 
 
 def count_data_files(commit: Filed) -> int:
     """Count the objects apart from dead letters: data files, and sidecars with them. All who show a count use this."""
-    return sum(file.stream != LETTERS for file in commit.files)
+    return sum(file.stream != DEAD_LETTERS for file in commit.files)

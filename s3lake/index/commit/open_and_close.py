@@ -170,7 +170,7 @@ def _plan_tile(
     if not kafka.exists:
         return None
     if before is not None:
-        if before.pending is not None and tiles.epochs(kafka, before.partitions) != before.epochs:
+        if before.pending is not None and tiles.collect_epochs(kafka, before.partitions) != before.epochs:
             settle_pending_commit(index, before.hour)  # what is under way may be of a log that was cut
             before = index.existing_tile(before.hour)[0]
         require_same_log(index, offsets, before, kafka)

@@ -84,7 +84,7 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
         if not all(index.swap_tile(tile, of_tile) for tile, of_tile in moving):
             continue
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
-        led = tiles.epochs(kafka, begins)
+        led = tiles.collect_epochs(kafka, begins)
         revised = head.revise(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, led=led, new=None)
         if index.swap(index.head_key, revised, etag):
             return since
@@ -129,7 +129,7 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
         lacking = (
             span.committed
             for tile, span in having[last:]
-            if span.committed != span.end or tiles.burns(tile.burnt, {partition: (span.committed, span.committed)})
+            if span.committed != span.end or tiles.is_burnt(tile.burnt, {partition: (span.committed, span.committed)})
         )
         onward[partition] = _Onward(having[last][0].hour, next(lacking, having[-1][1].committed))
     return onward
@@ -166,7 +166,7 @@ def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
         on, end = given_on.get(partition), _end(span)
         if on is not None and tile.hour >= on.hour:
             spans[partition] = TileRange(span.start, span.committed, span.committed)
-            burnt = tiles.burning(burnt, {partition: end})
+            burnt = tiles.extend_burnt(burnt, {partition: end})
         else:
             spans[partition] = TileRange(span.start, end, end)
             if end > span.committed:
@@ -184,7 +184,7 @@ def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     if not spans:
         return tile
     ends = {partition: _end(span) for partition, span in tile.partitions.items() if partition in spans}
-    return tile.revise(partitions={**tile.partitions, **spans}, burnt=tiles.burning(tile.burnt, ends))
+    return tile.revise(partitions={**tile.partitions, **spans}, burnt=tiles.extend_burnt(tile.burnt, ends))
 
 
 def _end(span: TileRange) -> int:

@@ -3,7 +3,7 @@
 | step | function | what |
 |---|---|---|
 | 1 | `begin_micro_batch`: `prepare_tile` | settles the pending commit, sweeps garbage; the tile's ETag is the fence |
-| 2 | `begin_micro_batch`: `next_batch` | plans offset ranges; then the caller stages invisible uploads |
+| 2 | `begin_micro_batch`: `plan_next_batch` | plans offset ranges; then the caller stages invisible uploads |
 | | `require_log_unchanged` | checks that Kafka's log is still the planned one |
 | 3 | `commit_attempt`: `_record_manifest` | writes the manifest |
 | 4 | `commit_attempt`: `_enter_pending_commit` | makes the commit pending in the tile, by compare-and-swap |
@@ -38,7 +38,7 @@ from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, re
 from s3lake.index.commit.recovery import finish_own_commit, prepare_tile, roll_commit_forward, sweep_garbage
 from s3lake.index.commit.sums import Commits, measure_waits
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.batch import Batch, next_batch
+from s3lake.index.plan.batch import Batch, plan_next_batch
 from s3lake.index.plan.stamps import find_stamps_ahead
 from s3lake.index.plan.tile import Tile, Wait
 from s3lake.source.offsets import Offsets
@@ -147,8 +147,8 @@ def begin_micro_batch(
                 if swapped is None or grown.landed:
                     continue
                 tile, etag = grown, swapped
-        batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
-        return create_attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
+        batch = plan_next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
+        return create_attempt(tile, etag, batch, renamed=tiles.is_burnt(tile.burnt, batch.intervals)) if batch else None
 
 
 def create_attempt(
@@ -182,7 +182,7 @@ def require_log_unchanged(index: TopicIndex, offsets: Offsets, head: TopicHead, 
     kafka = ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
-    read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
+    read = attempt.tile.revise(partitions=tiles.advance_committed(attempt.tile, ends), epochs=epochs)
     if cut := find_truncated_offsets(index, offsets, read, kafka):
         require_same_log(index, offsets, attempt.tile, kafka)
         ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
@@ -231,7 +231,7 @@ def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) 
     if missing:
         abort_uploads(index.store, missing, index.pace)
         # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
-        burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
+        burnt = tiles.extend_burnt(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
         index.swap_tile(attempt.tile.revise(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
     else:

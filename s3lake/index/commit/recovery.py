@@ -134,13 +134,15 @@ def fence_commit(index: TopicIndex, hour: str, commit: str) -> bool:
 def roll_commit_forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     """Return the tile with `manifest` committed."""
     return tile.revise(
-        partitions=tiles.advance(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
+        partitions=tiles.advance_committed(
+            tile, {partition: read.end for partition, read in manifest.partitions.items()}
+        ),
         commits=(*(one for one in tile.commits if one not in manifest.replaces), manifest.id),
         garbage=(*tile.garbage, *manifest.replaces),
         expired=tiles.join_offset_ranges((*tile.expired, *manifest.expired)),
         pending=None,
         foreign=(),
-        sums=sums.after(index, tile, manifest),
+        sums=sums.sum_after_commit(index, tile, manifest),
         took_ms=max(0, int(time.time() * 1000) - manifest.begun_ms) if manifest.begun_ms else 0,
         epochs={**tile.epochs, **manifest.epochs},
     )
@@ -193,7 +195,7 @@ def roll_commit_back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, 
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
     ends = {number: read.end for number, read in manifest.partitions.items()} if manifest else {}
-    burnt = tiles.burning(tile.burnt, ends or dict.fromkeys(tile.partitions, tiles.UNKNOWN_END))
+    burnt = tiles.extend_burnt(tile.burnt, ends or dict.fromkeys(tile.partitions, tiles.UNKNOWN_END))
     return tile.revise(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 

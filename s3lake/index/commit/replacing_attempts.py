@@ -11,7 +11,7 @@ from s3lake.index.commit.log_checks import require_same_log
 from s3lake.index.commit.protocol import Attempt, create_attempt
 from s3lake.index.commit.recovery import prepare_tile
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.batch import Batch, whole
+from s3lake.index.plan.batch import Batch, plan_rewrite
 from s3lake.source.offsets import Offsets
 
 MERGE, REPLAY, REWRITE = "merge", "replay", "rewrite"
@@ -53,7 +53,7 @@ def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest]
     )
 
 
-def offset_ranges_of(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]]:
+def list_offset_ranges(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]]:
     """Return topic-partition, start and end of each commit's offset ranges, in order."""
     reads = chain.from_iterable(manifest.partitions.items() for manifest in manifests)
     return sorted((partition, read.start, read.end) for partition, read in reads)
@@ -62,7 +62,7 @@ def offset_ranges_of(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]
 def merge_offset_ranges(manifests: Iterable[Manifest]) -> dict[int, tuple[int, int]] | None:
     """Merge the commits' offset ranges per topic-partition. Return None if there is a gap between them."""
     merged: dict[int, tuple[int, int]] = {}
-    for partition, start, end in offset_ranges_of(manifests):
+    for partition, start, end in list_offset_ranges(manifests):
         first, last = merged.get(partition, (start, start))
         if start != last:
             return None
@@ -98,7 +98,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
     require_same_log(index, offsets, tile, kafka)
-    batch = whole(tile, kafka)
+    batch = plan_rewrite(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(
             f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "

@@ -13,10 +13,10 @@ import msgspec
 
 from s3lake.config.model.marker import key as marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
-from s3lake.index.commit.documents import Manifest, files_of
+from s3lake.index.commit.documents import Manifest, collect_files
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
-from s3lake.index.plan.sealed import content
+from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import Store
 
@@ -27,14 +27,14 @@ CONTENT, REVISION = "s3lake-sealed", "s3lake-revision"
 _TRIES = 3
 
 
-def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
+def renew_marker(store: Store, key: str, tile: Tile, body: bytes) -> bool:
     """Let the marker at `key` mark the present content of a sealed hour. Return False if it does already.
 
     Raises:
         ForeignObjectError: another program's object is there.
         StoreConflictError: others write it just now.
     """
-    metadata = {CONTENT: content(tile.commits), REVISION: str(tile.rev)}
+    metadata = {CONTENT: digest_commits(tile.commits), REVISION: str(tile.rev)}
     for _ in range(_TRIES):
         head = store.head(key)
         if head is None:
@@ -54,7 +54,7 @@ def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
     raise StoreConflictError(f"s3://{store.bucket}/{key} is being written by others. Run again.")
 
 
-def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
+def renew_existing_marker(index: TopicIndex, sink: Sink, tile: Tile) -> None:
     """Renew the marker of an hour that has one, after its commits were replaced: it may name keys that say too much.
 
     Raises:
@@ -63,12 +63,12 @@ def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
     """
     key = marker_key(sink, index.topic, tile.hour)
     head = None if key is None else index.store.head(key)
-    if key is not None and head is not None and head.metadata.get(CONTENT) != content(tile.commits):
+    if key is not None and head is not None and head.metadata.get(CONTENT) != digest_commits(tile.commits):
         manifests = Commits(index, tile.hour, tile.commits)
-        renew(index.store, key, tile, body_of(sink.sealed.marker, index.topic, tile, manifests))
+        renew_marker(index.store, key, tile, build_marker_body(sink.sealed.marker, index.topic, tile, manifests))
 
 
-def body_of(
+def build_marker_body(
     marker: Literal["none", "success", "objects"], topic: str, tile: Tile, manifests: Iterable[Manifest]
 ) -> bytes:
     """Return the body of a marker: empty, or the list of the hour's objects."""
@@ -84,7 +84,7 @@ def body_of(
             "first_offset": file.first_offset,
             "last_offset": file.last_offset,
         }
-        for file in files_of(manifests)
+        for file in collect_files(manifests)
     ]
     offsets = {str(number): [span.start, span.end] for number, span in sorted(tile.partitions.items())}
     return msgspec.json.format(

@@ -48,7 +48,7 @@ class Sealing:
         if tile is None or not tile.complete:
             return "it is not landed as a whole"
         for earlier, following in self.neighbours(tile):
-            if not sealed.meet(earlier, following):
+            if not sealed.is_seamless(earlier, following):
                 return f"the edges of {earlier.hour} and {following.hour} do not meet"
         return None if sealed.is_explained(tile, tile.sums) else "its files do not explain its offsets"
 

@@ -40,15 +40,15 @@ class Commits:
         return manifest
 
 
-def total(manifests: Iterable[Manifest]) -> Sums:
+def sum_commits(manifests: Iterable[Manifest]) -> Sums:
     """Return the sums of these commits."""
     sums = Sums()
     for manifest in manifests:
-        sums = plus(sums, manifest)
+        sums = add_commit(sums, manifest)
     return sums
 
 
-def plus(sums: Sums, manifest: Manifest) -> Sums:
+def add_commit(sums: Sums, manifest: Manifest) -> Sums:
     """Return sums with one more commit."""
     reads, data_files = manifest.partitions.values(), count_data_files(manifest)
     return msgspec.structs.replace(
@@ -74,16 +74,16 @@ def measure_waits(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
     return (Wait(sum(read.read for read in stamped), max(0, now_ms - newest), max(0, now_ms - oldest)),)
 
 
-def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
+def sum_after_commit(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
     """Return the sums of a tile that `manifest` is committed to.
 
     A manifest that is gone counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
     """
     kept = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
     if kept == tile.commits:
-        return plus(tile.sums, manifest)
+        return add_commit(tile.sums, manifest)
     sums = Sums()
     for commit in kept:
         with suppress(MissingDocumentError):
-            sums = plus(sums, index.read_listed(tile.hour, commit))
-    return plus(sums, manifest)
+            sums = add_commit(sums, index.read_listed(tile.hour, commit))
+    return add_commit(sums, manifest)

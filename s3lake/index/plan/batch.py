@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from s3lake.errors import DataLossError
-from s3lake.index.plan.tile import Tile, epochs, log_of
+from s3lake.index.plan.tile import Tile, collect_epochs, require_log_range
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Batch:
         return sum(end - start for start, end in self.intervals.values())
 
 
-def next_batch(
+def plan_next_batch(
     tile: Tile, kafka: TopicOffsets, limit: int, until: Mapping[int, int] | None = None, *, ended: bool = False
 ) -> Batch | None:
     """The next micro-batch of `tile`: at most `limit` offsets to read, or None when there is nothing to do.
@@ -67,23 +67,23 @@ def next_batch(
         end = span.end
         if end is None:
             _must_reach(kafka, partition, span.committed)
-            end = _reach(log_of(kafka, partition), None if until is None else until.get(partition, 0), ended)
+            end = _reach(require_log_range(kafka, partition), None if until is None else until.get(partition, 0), ended)
         if end > span.committed:
             open_intervals[partition] = (span.committed, end)
     if not open_intervals:
         return None
-    batch = covering(_shared_out(open_intervals, kafka, limit), kafka)
+    batch = plan_offset_ranges(_shared_out(open_intervals, kafka, limit), kafka)
     left = sum(end - start for start, end in open_intervals.values()) - batch.offsets
-    return replace(batch, left=left, epochs=epochs(kafka, tile.partitions))
+    return replace(batch, left=left, epochs=collect_epochs(kafka, tile.partitions))
 
 
-def whole(tile: Tile, kafka: TopicOffsets) -> Batch:
+def plan_rewrite(tile: Tile, kafka: TopicOffsets) -> Batch:
     """The micro-batch that reads a landed tile once more, for a rewrite."""
     spans = {partition: (span.start, span.committed) for partition, span in sorted(tile.partitions.items())}
-    return covering({partition: span for partition, span in spans.items() if span[1] > span[0]}, kafka)
+    return plan_offset_ranges({partition: span for partition, span in spans.items() if span[1] > span[0]}, kafka)
 
 
-def covering(intervals: Intervals, kafka: TopicOffsets) -> Batch:
+def plan_offset_ranges(intervals: Intervals, kafka: TopicOffsets) -> Batch:
     """The micro-batch that covers `intervals`, with what Kafka has expired taken out of what is read.
 
     Raises:
@@ -94,7 +94,7 @@ def covering(intervals: Intervals, kafka: TopicOffsets) -> Batch:
     expired: list[tuple[int, int, int]] = []
     for partition, (start, end) in intervals.items():
         _must_reach(kafka, partition, end)
-        low = min(log_of(kafka, partition).log_start, end)
+        low = min(require_log_range(kafka, partition).log_start, end)
         if low > start:
             expired.append((partition, start, low))
         if max(start, low) < end:
@@ -109,7 +109,7 @@ def _reach(log: LogRange, until: int | None, ended: bool) -> int:
 
 
 def _must_reach(kafka: TopicOffsets, partition: int, end: int) -> None:
-    log = log_of(kafka, partition)
+    log = require_log_range(kafka, partition)
     if log.log_end < end:
         raise DataLossError(
             f"topic-partition {partition}: the index expects offsets up to {end}, Kafka has them up to {log.log_end}; "
@@ -119,7 +119,7 @@ def _must_reach(kafka: TopicOffsets, partition: int, end: int) -> None:
 
 def _shared_out(open_intervals: Intervals, kafka: TopicOffsets, limit: int) -> Intervals:
     firsts = {
-        partition: min(max(start, log_of(kafka, partition).log_start), end)
+        partition: min(max(start, require_log_range(kafka, partition).log_start), end)
         for partition, (start, end) in open_intervals.items()
     }
     readable = {partition: end - firsts[partition] for partition, (_, end) in open_intervals.items()}

@@ -68,16 +68,17 @@ class Age:
     seen_ms: int
 
 
-def incomplete(tiles: Iterable[Tile], now_ms: int, grace_ms: int) -> list[str]:
+def list_incomplete_hours(tiles: Iterable[Tile], now_ms: int, grace_ms: int) -> list[str]:
     """List the hours that have a tile and need another run, except for the current hour."""
     return [
         tile.hour
         for tile in tiles
-        if not tile.complete and (tile.closed or tile.pending or tile.garbage or past(tile.hour, now_ms, grace_ms))
+        if not tile.complete
+        and (tile.closed or tile.pending or tile.garbage or is_hour_over(tile.hour, now_ms, grace_ms))
     ]
 
 
-def past(hour: str, now_ms: int, grace_ms: int) -> bool:
+def is_hour_over(hour: str, now_ms: int, grace_ms: int) -> bool:
     """Return whether the hour and its grace are over."""
     return now_ms >= hours.end_ms(hour) + grace_ms
 
@@ -91,13 +92,13 @@ def list_unopened_hours(last: str | None, policy: Policy, now_ms: int, most: int
         most: how many of them, the oldest; None for all.
     """
     now = hours.key_of_ms(now_ms)
-    if last is not None and not past(last, now_ms, policy.grace_ms):
+    if last is not None and not is_hour_over(last, now_ms, policy.grace_ms):
         return []
     first = last or policy.start
     return hours.earliest([(first, now)], most)
 
 
-def flush_due(waiting: Waiting, policy: Policy) -> DueReason | None:
+def find_flush_reason(waiting: Waiting, policy: Policy) -> DueReason | None:
     """Return why the open tile should be landed now. Return None if it should not."""
     if not waiting.records:
         return None
@@ -110,7 +111,7 @@ def flush_due(waiting: Waiting, policy: Policy) -> DueReason | None:
     return WAITED if waiting.overdue else None
 
 
-def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
+def count_backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
     """Count the offsets that are not landed, of the topic-partitions that have any.
 
     Args:
@@ -126,7 +127,7 @@ def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
     return behind
 
 
-def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
+def is_overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
     """Return whether a record of the open tile has waited for the flush interval.
 
     A tile is landed at most once an interval on these grounds, however old the records that arrive. Where a record from
@@ -147,7 +148,7 @@ def clock_decides(age: Age) -> bool:
     return age.now_ms - age.landed_ms < age.interval_ms or age.now_ms - age.seen_ms >= age.interval_ms
 
 
-def chunks(due_hours: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:
+def split_into_runs(due_hours: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:
     """Hours as inclusive ranges of at most `hours_per_run`, oldest first."""
     ranges: list[tuple[str, str]] = []
     for first, last in hours.ranges(due_hours):

@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.index.plan.tile import Sums, Tile, Wait
 
 
-def content(commits: Sequence[str]) -> str:
+def digest_commits(commits: Sequence[str]) -> str:
     """A digest of the commits that are an hour's data: another one means other files."""
     return hashlib.sha256(json.dumps(list(commits)).encode()).hexdigest()[:32]
 
@@ -24,13 +24,13 @@ def count_gaps(earlier: Tile, following: Tile) -> dict[int, int]:
     return {number: starts.get(number, 0) - ends.get(number, 0) for number in sorted({*ends, *starts})}
 
 
-def meet(earlier: Tile, following: Tile) -> bool:
+def is_seamless(earlier: Tile, following: Tile) -> bool:
     """Return whether no offset is in both of two tiles, or between them if their hours are adjacent."""
     adjacent = hours.shift(earlier.hour, 1) == following.hour  # else the hours between were not requested yet
     return not any(gap < 0 or (gap and adjacent) for gap in count_gaps(earlier, following).values())
 
 
-def without_record(tile: Tile, sums: Sums) -> int:
+def count_without_record(tile: Tile, sums: Sums) -> int:
     """Count the landed offsets without a record: markers, aborted and compacted records."""
     expired = sum(end - start for _, start, end in tile.expired)
     return _count_covered(tile) - expired - sums.read
@@ -44,7 +44,7 @@ def is_explained(tile: Tile, sums: Sums) -> bool:
         sums.unexplained == 0
         and sums.records == sums.landed + sums.dead
         and _count_covered(tile) - given_up == sums.offsets
-        and without_record(tile, sums) >= 0
+        and count_without_record(tile, sums) >= 0
     )
 
 
@@ -52,7 +52,7 @@ def _count_covered(tile: Tile) -> int:
     return sum(span.committed - span.start for span in tile.partitions.values())
 
 
-def quantile_s(waits: Iterable[Wait], share: float) -> float | None:
+def compute_wait_quantile_s(waits: Iterable[Wait], share: float) -> float | None:
     """Seconds within which `share` of the records were committed; None without records.
 
     Of a commit only the ends are known: its records count as evenly spread in between, which is how they arrive.

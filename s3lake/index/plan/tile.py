@@ -156,7 +156,7 @@ def open_tile(
         set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
     )
     for partition in sorted(partitions_of_all):
-        log = log_of(kafka, partition)
+        log = require_log_range(kafka, partition)
         start = max(_start(hour, partition, log, before, earliest=earliest), 0 if before else begins.get(partition, 0))
         end = None
         if after is not None:
@@ -166,7 +166,7 @@ def open_tile(
             end = ceiling if adjacent else min(max(log.hour_end, start), ceiling)
         partitions[partition] = TileRange(start, start, end)
     if former is not None:
-        burnt = burning(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
+        burnt = extend_burnt(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
     else:
         burnt = before.burnt if before else {}
         if not recreated:  # whatever was rolled back had read no more than there is now
@@ -176,29 +176,29 @@ def open_tile(
         hour,
         partitions,
         burnt=_keep_burnt(burnt, partitions),
-        epochs=epochs(kafka, partitions),
+        epochs=collect_epochs(kafka, partitions),
         stamped_ahead=dict(stamped_ahead),
         before_start={} if before or earliest else _count_before_start(partitions, kafka),
     )
 
 
 def _count_before_start(partitions: Mapping[int, TileRange], kafka: TopicOffsets) -> dict[int, int]:
-    counts = {number: span.start - log_of(kafka, number).log_start for number, span in partitions.items()}
+    counts = {number: span.start - require_log_range(kafka, number).log_start for number, span in partitions.items()}
     return {number: count for number, count in counts.items() if count > 0}
 
 
-def epochs(kafka: TopicOffsets, partitions: Iterable[int]) -> dict[int, int]:
+def collect_epochs(kafka: TopicOffsets, partitions: Iterable[int]) -> dict[int, int]:
     """Return the leaders' epochs that brokers report."""
     logs = {partition: kafka.partitions[partition] for partition in partitions if partition in kafka.partitions}
     return {partition: log.epoch for partition, log in logs.items() if log.epoch is not None}
 
 
-def burning(burnt: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+def extend_burnt(burnt: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
     """Return `burnt` after the roll back of a commit that had read up to `ends`."""
     return {number: max(burnt.get(number, 0), ends.get(number, 0)) for number in sorted({*burnt, *ends})}
 
 
-def burns(burnt: Mapping[int, int], intervals: Mapping[int, tuple[int, int]]) -> bool:
+def is_burnt(burnt: Mapping[int, int], intervals: Mapping[int, tuple[int, int]]) -> bool:
     """Return whether names of these offsets may have been used before."""
     return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
 
@@ -234,14 +234,16 @@ def close_tile(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tupl
     spans = add_partitions(tile, kafka).partitions
     return tile.revise(
         partitions={
-            partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).hour_end))
+            partition: msgspec.structs.replace(
+                span, end=max(span.committed, require_log_range(kafka, partition).hour_end)
+            )
             for partition, span in spans.items()
         },
         stamped_ahead={**tile.stamped_ahead, **stamped_ahead},
     )
 
 
-def log_of(kafka: TopicOffsets, partition: int) -> LogRange:
+def require_log_range(kafka: TopicOffsets, partition: int) -> LogRange:
     """The offsets of a topic-partition that a tile names. A topic never loses one, but a broker's metadata may be old.
 
     Raises:
@@ -269,7 +271,7 @@ def add_partitions(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, 
     return tile.revise(partitions=partitions, stamped_ahead=noted)
 
 
-def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, TileRange]:
+def advance_committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, TileRange]:
     """Return the tile's topic-partitions with `committed` advanced to `ends`; it never goes back."""
     return {
         partition: msgspec.structs.replace(span, committed=max(span.committed, ends.get(partition, 0)))

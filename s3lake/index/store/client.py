@@ -191,7 +191,7 @@ def _read_token(path: str) -> str:
         raise InvalidConfigError(error_msg=message) from None
 
 
-def get_client(connection: S3Connection) -> Any:
+def get_s3_client(connection: S3Connection) -> Any:
     """Return this process's client of `connection`. Threads may share a client, but not the making of one."""
     return _open_client(connection)[0]
 
@@ -205,7 +205,7 @@ def _open_client(connection: S3Connection) -> tuple[Any, Any]:
     return _clients[connection]
 
 
-def find_keys(connection: S3Connection) -> Any:
+def find_access_keys(connection: S3Connection) -> Any:
     """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
     _, session = _open_client(connection)
     credentials = session.get_credentials()

@@ -12,14 +12,14 @@ from urllib.parse import quote, urlsplit
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
 from s3lake.index.store import Completion, Document, Head, PendingUpload
-from s3lake.index.store.client import get_client
+from s3lake.index.store.client import get_s3_client
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3_errors import (
     ExpectedStatus,
     NoResponseError,
     NotReachedError,
     RetryableError,
-    translate_error,
+    to_store_error,
 )
 
 A = TypeVar("A")
@@ -249,7 +249,7 @@ class S3Store:
             query[marker] = page[f"Next{marker}"]
 
     def console_url(self, prefix: str) -> str | None:
-        reached = get_client(self.connection).meta  # the environment may name another endpoint and region
+        reached = get_s3_client(self.connection).meta  # the environment may name another endpoint and region
         return find_console_page(
             self.connection.console, reached.endpoint_url, reached.region_name, self.bucket, prefix
         )
@@ -278,9 +278,9 @@ class S3Store:
             with self._counting:
                 self.requests[operation] += 1
             try:
-                return request(get_client(connection))
+                return request(get_s3_client(connection))
             except Exception as error:
-                meaning = translate_error(error, connection.secrets, what, operation, expected)
+                meaning = to_store_error(error, connection.secrets, what, operation, expected)
                 if meaning is None:
                     raise
                 raise meaning from None  # boto3's text may have secrets

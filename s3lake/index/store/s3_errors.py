@@ -64,7 +64,7 @@ class ExpectedStatus(Exception):
         self.status, self.code = status, code
 
 
-def translate_error(
+def to_store_error(
     error: Exception, secrets: Sequence[str], what: str, operation: str, expected: Set[int | str]
 ) -> Exception | None:
     """Return the exception of s3lake for one of boto3. Return None if it is not boto3's."""

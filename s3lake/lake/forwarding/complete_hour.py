@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
-from s3lake.index.commit.documents import files_of
-from s3lake.index.plan.sealed import content
+from s3lake.index.commit.documents import collect_files
+from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.store.reading import open_object
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.lake.objects.shape import BYTES, STRING
@@ -99,9 +99,9 @@ class CompleteHour:
             hour=hour,
             bucket=sink.bucket,
             commits=tile.commits,
-            content=content(tile.commits),
+            content=digest_commits(tile.commits),
             offsets={number: (span.start, span.committed) for number, span in sorted(tile.partitions.items())},
-            rows=sum(file.records for file in files_of(listed, "data")),
+            rows=sum(file.records for file in collect_files(listed, "data")),
             _index=index,
             _manifests=listed,
         )
@@ -149,7 +149,7 @@ class CompleteHour:
                     "land it in a format that has records, as parquet or json"
                 )
             schema = spark_columns.read_schema(shape, recorded)
-            for file in files_of([manifest], "data"):
+            for file in collect_files([manifest], "data"):
                 yield from self._read_file(shape.for_file(file), manifest, file, schema)
 
     def _read_file(self, shape: ObjectShape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:

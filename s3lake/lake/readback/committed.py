@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError
-from s3lake.index.commit.documents import File, Manifest, files_of
+from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.form import shape_of
@@ -95,7 +95,7 @@ def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: C
     """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
     for manifest in committed:
         shape, schemas = ObjectShape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
-        for file in files_of([manifest], "data"):
+        for file in collect_files([manifest], "data"):
             if file.columns not in schemas:
                 schemas[file.columns] = spark_columns.read_schema(shape.for_file(file), recorded)
             origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
@@ -212,7 +212,7 @@ def open_input(
                 f"{topic} {manifest.hour} was landed as {_describe(shape)}, and {since} as {_describe(form)}: read "
                 "them apart, or bring them into one form: s3lake reformat"
             )
-        files += [(file, shape.for_file(file)) for file in files_of([manifest], "data")]
+        files += [(file, shape.for_file(file)) for file in collect_files([manifest], "data")]
     return CommittedInput(files, form or shape_of(sink.after_transforms), read_recorded_columns(index))
 
 

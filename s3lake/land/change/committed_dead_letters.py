@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from s3lake.index.commit.dead_letter_reasons import reason_of
-from s3lake.index.commit.documents import LETTERS, Manifest, files_of
+from s3lake.index.commit.dead_letter_reasons import normalize_reason
+from s3lake.index.commit.documents import DEAD_LETTERS, Manifest, collect_files
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT, Store
@@ -36,7 +36,7 @@ class ReasonFilter:
         """Return whether a dead letter is chosen."""
         if self.reason is None:
             return True
-        texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, reason_of(letter.message)))
+        texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, normalize_reason(letter.message)))
         return any(self.reason.lower() in text for text in texts)
 
 
@@ -46,7 +46,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.
     """
-    files = [file for file in files_of([manifest], LETTERS) if only in (None, file.partition)]
+    files = [file for file in collect_files([manifest], DEAD_LETTERS) if only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):
         objects = (
             read_dead_letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
@@ -61,7 +61,7 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Stor
     some: list[StoredDeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:
-            if file.stream != LETTERS or len(some) >= most:
+            if file.stream != DEAD_LETTERS or len(some) >= most:
                 continue
             start = store.get(file.key, (0, min(file.bytes, _PEEK_BYTES)))
             if start is not None and start.metadata.get(COMMIT) == manifest.id:

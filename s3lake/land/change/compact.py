@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from s3lake.index.commit.documents import LETTERS, MOST_FILES, File, Manifest, files_of
+from s3lake.index.commit.documents import DEAD_LETTERS, MOST_FILES, File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
 from s3lake.index.commit.replacing_attempts import MERGE
 from s3lake.lake.form import form_of
@@ -72,7 +72,7 @@ def compact_hours(target: TopicSink, hours: Iterable[str], *, yes: bool, size: i
 
 def plan_compact(target: TopicSink, hour: str, manifests: list[Manifest], size: int = SIZE) -> Plan | None:
     """Plan to compact an hour. Return None if it has few files already. Raise CannotChange if it stays as it is."""
-    options, files = CompactOptions(size), files_of(manifests)
+    options, files = CompactOptions(size), collect_files(manifests)
     count, size = len(files), sum(file.bytes for file in files)
     merges = plan_merges(target.sink, target.topic, manifests, options)
     # An output has as many files as its first source.
@@ -102,7 +102,7 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
 def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: Attempt, files: list[File]) -> Staged:
     sink, whole = target.sink, carry_over(planned.manifests)
     rule, keys = binding.file_rule(sink), binding.key_rule(sink.after_transforms, target.topic, attempt.suffix)
-    streams = () if options.is_merge else (*rule.formats, LETTERS)
+    streams = () if options.is_merge else (*rule.formats, DEAD_LETTERS)
     shapes = {stream: shape_of_stream(planned.manifests[-1], stream) for stream in streams}
     join = FileJoiner(target.store, attempt.commit, keys, rule, shapes)
     tasks = [(sum(source.bytes for source in sources), partial(join, sources)) for sources in planned.outputs]

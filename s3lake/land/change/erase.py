@@ -17,9 +17,9 @@ import pyarrow as pa
 from s3lake import hours as hourly
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.index.commit.clean import clean, forget_replaced
+from s3lake.index.commit.clean import clean_index, delete_replaced_manifests
 from s3lake.index.commit.dead_letter_reasons import ReasonTally, merge_reasons
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, RefusalReason
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Read, RefusalReason
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import Store
 from s3lake.lake.objects import ObjectShape, content, open_columns, read_batches, spark_columns
@@ -94,7 +94,7 @@ class _Found:
 
     @property
     def is_dead_letters(self) -> bool:
-        return LETTERS in self.file_set.files
+        return DEAD_LETTERS in self.file_set.files
 
 
 def erase_hours(
@@ -115,14 +115,14 @@ def erase_hours(
         elif planned := plan_hour(target, hour, partial(plan_erase, conditions=conditions, new_keys={})):
             yield planned.change
     if yes:
-        clean(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
+        clean_index(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
 
 
 def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> HourChange:
     """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them."""
     new_keys: dict[str, str] = {}
     change = change_hour(target, hour, REASON, partial(plan_erase, conditions=conditions, new_keys=new_keys))
-    forget_replaced(target.index, hour, REASON)
+    delete_replaced_manifests(target.index, hour, REASON)
     objects = tuple(replace(one, replaced_by=new_keys.get(one.key, "")) for one in change.objects)
     return replace(change, objects=objects)
 
@@ -169,9 +169,9 @@ def plan_erase(
 
 def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recorded: Columns) -> _Found:
     where, manifest = conditions.where, file_set.manifest
-    if LETTERS not in file_set.files:
+    if DEAD_LETTERS not in file_set.files:
         return _Found(file_set, frozenset(_find_data(store, file_set, where, recorded)))
-    file = file_set.files[LETTERS]
+    file = file_set.files[DEAD_LETTERS]
     if conditions.dead_letters is None and where.find_missing(_columns_of(manifest, recorded), _DEAD_LETTER_COLUMNS):
         return _Found(file_set, unasked=file.records)
     letters = list(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key))

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from s3lake import hours
-from s3lake.index.commit.documents import LETTERS, File, Manifest
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest
 from s3lake.index.commit.protocol import build_name_suffix
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
@@ -67,7 +67,7 @@ def list_file_sets(manifests: Iterable[Manifest]) -> list[FileSet]:
 
 def shape_of_stream(manifest: Manifest, stream: str) -> ObjectShape:
     """Return the shape of a commit's files of one stream."""
-    if stream == LETTERS:
+    if stream == DEAD_LETTERS:
         return ObjectShape("json")
     shape = ObjectShape.from_manifest(manifest)
     return shape if stream == "data" else shape.sidecar(stream)
@@ -103,7 +103,9 @@ def is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
     # The time of another micro-batch is not another layout.
     keys = binding.key_rule(landed, topic, wallclock_ms=None, hour_ms=hours.start_ms(manifest.hour))
     return all(
-        keys.can_contain(file.group, file.partition) for file in manifest.files if file.stream != LETTERS and file.group
+        keys.can_contain(file.group, file.partition)
+        for file in manifest.files
+        if file.stream != DEAD_LETTERS and file.group
     )
 
 

@@ -12,11 +12,11 @@ import msgspec
 from s3lake.errors import FencedError
 from s3lake.index.commit import dead_letter_reasons, protocol
 from s3lake.index.commit.commit_files import abort_uploads
-from s3lake.index.commit.documents import File, Manifest, files_of
+from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
 from s3lake.index.commit.recovery import prepare_tile, settle_pending_commit, sweep_garbage
 from s3lake.index.commit.replacing_attempts import begin_replacement, merge_offset_ranges
-from s3lake.index.commit.sealed_marker import renew_existing
+from s3lake.index.commit.sealed_marker import renew_existing_marker
 from s3lake.index.plan.tile import Tile
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merge_reads
@@ -99,7 +99,7 @@ def change_hours(
             if stored[0].garbage:
                 settle_hour(target, hour)
             else:
-                renew_existing(target.index, target.sink, stored[0])
+                renew_existing_marker(target.index, target.sink, stored[0])
         planned = plan_hour(target, hour, plan)
         if planned is not None:
             is_done = yes and planned.change.is_possible
@@ -117,7 +117,7 @@ def plan_hour(target: TopicSink, hour: str, plan: Planner) -> Plan | None:
     try:
         return plan(target, hour, manifests)
     except CannotChange as error:
-        files = files_of(manifests)
+        files = collect_files(manifests)
         return Plan(_stay(HourChange(hour, "", 0, len(files), sum(file.bytes for file in files)), str(error)))
 
 
@@ -167,7 +167,7 @@ def settle_hour(target: TopicSink, hour: str) -> Tile:
         _follow(target, hour)
         swept = sweep_garbage(target.index, hour)
         tile = swept[0] if swept else tile
-    renew_existing(target.index, target.sink, tile)  # a change before may have ended between its switch and this
+    renew_existing_marker(target.index, target.sink, tile)  # a change before may have ended between its switch and this
     return tile
 
 
@@ -233,7 +233,7 @@ def commit_staged(target: TopicSink, attempt: Attempt, staged: Staged) -> Commit
     commit = protocol.commit_attempt if target.sink.exactly_once else protocol.commit_attempt_at_once
     done = commit(target.index, attempt, staged)
     if attempt.replaces:
-        renew_existing(target.index, target.sink, done.tile)
+        renew_existing_marker(target.index, target.sink, done.tile)
     return done
 
 

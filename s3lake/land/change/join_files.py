@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from typing import BinaryIO
 
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.documents import LETTERS, File
+from s3lake.index.commit.documents import DEAD_LETTERS, File
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, Upload
@@ -143,7 +143,7 @@ class FileJoiner:
             yield source, ready
 
     def _format(self, stream: str) -> FileFormat:
-        return _DEAD_LETTERS if stream == LETTERS else self.rule.formats[stream]
+        return _DEAD_LETTERS if stream == DEAD_LETTERS else self.rule.formats[stream]
 
     def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _NewFileSet:
         first, chunk = source.first, self.rule.budget // 8

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.commit_files import abort_uploads
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Recorded, files_of
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Recorded, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
@@ -67,7 +67,7 @@ def plan_reformat(target: TopicSink, hour: str, manifests: list[Manifest]) -> Pl
     stale = _find_stale(target, manifests)
     if not stale:
         return None
-    files = files_of(stale)
+    files = collect_files(stale)
     size = sum(file.bytes for file in files)
     form = " and ".join(sorted({f"{one.form.format} {one.form.codec}".strip() for one in stale}))
     summary = f"{len(files):,} files of {size:,} bytes, {form}, are written again"
@@ -96,7 +96,7 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     keys = binding.key_rule(landed, topic)
     if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
         return "the layout names timestamps or last offsets of records, which objects need not say"
-    with_data = [one for one in manifests if any(file.stream != LETTERS for file in one.files)]
+    with_data = [one for one in manifests if any(file.stream != DEAD_LETTERS for file in one.files)]
     return next(filter(None, (_find_blocker_of(one, landed, topic) for one in with_data)), "")
 
 
@@ -132,7 +132,7 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
     keys = binding.key_rule(sink, target.topic, attempt.suffix, hour_ms=hourly.start_ms(manifests[0].hour))
     parts = _Reencoder(target, manifests, attempt, files).write()
     for manifest in manifests:
-        for file in files_of([manifest], LETTERS):
+        for file in collect_files([manifest], DEAD_LETTERS):
             key = keys.dead_letters_key(file.partition, file.first_offset)
             files += copy_file(target, manifest, file, attempt.commit, key)
     form, columns = (parts[-1].form, parts[-1].columns) if parts else (form_of(sink), whole.columns)
@@ -156,7 +156,7 @@ class _Reencoder:
     def __post_init__(self) -> None:
         self._sink = self.target.sink.after_transforms.model_copy(update={"transforms": (), "sql": None})
         self._shape = ObjectShape.from_manifest(self.manifests[0])
-        sources = files_of(self.manifests, "data")
+        sources = collect_files(self.manifests, "data")
         self._sources = sorted(sources, key=attrgetter("partition", "first_offset"))
         self._hour = self.manifests[0].hour
         # Offsets of topic-partitions that are dead letters of these commits: so no row is taken for one of them.

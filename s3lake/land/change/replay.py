@@ -16,14 +16,14 @@ import msgspec
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.dead_letter_reasons import ReasonTally, merge_reasons
 from s3lake.index.commit.documents import (
-    LETTERS,
+    DEAD_LETTERS,
     File,
     Manifest,
     Read,
     Recorded,
     RefusalReason,
     ReplayedDeadLetters,
-    files_of,
+    collect_files,
 )
 from s3lake.index.commit.protocol import Attempt, Staged, build_name_suffix
 from s3lake.index.commit.replacing_attempts import REPLAY
@@ -115,7 +115,7 @@ def _replay_next(
         if commit in done:
             continue
         manifest, result = target.index.read_listed(hour, commit), None
-        if files_of([manifest], LETTERS):
+        if collect_files([manifest], DEAD_LETTERS):
             with target.index.reading(hour, [commit]):
                 result = _Replay(target, manifest, chosen).run(dry_run=dry_run)
         done |= {commit, (result and result.commit) or commit}
@@ -127,7 +127,7 @@ def _replay_next(
 def find_form_difference(sink: Sink, manifest: Manifest) -> str:
     """Return why files of the sink cannot be in one commit with the data of `manifest`. Return "" if they can."""
     landed = sink.after_transforms
-    if all(file.stream == LETTERS for file in manifest.files):
+    if all(file.stream == DEAD_LETTERS for file in manifest.files):
         return ""
     if manifest.nulls not in (landed.nulls, "fail"):
         return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
@@ -249,7 +249,7 @@ class _Replay:
         if tried.refused == self.tried:
             return None
         reasons = self._keep_others(attempt, files)
-        data = [file for file in manifest.files if file.stream != LETTERS]
+        data = [file for file in manifest.files if file.stream != DEAD_LETTERS]
         stage_files([(file.bytes, partial(copy_file, target, manifest, file, attempt.commit)) for file in data], files)
         taken = tiles.join_offset_ranges(
             (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()
@@ -274,7 +274,7 @@ class _Replay:
         """Stage the dead letters that are not chosen, as they are. Return their reasons."""
         target, manifest, tally = self.target, self.manifest, ReasonTally()
         keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
-        for file in files_of([manifest], LETTERS):
+        for file in collect_files([manifest], DEAD_LETTERS):
             rows, offsets = set[int](), list[int]()
             with open_object(target.store, file.key, file.bytes, manifest.id) as body:
                 for row, letter in enumerate(read_dead_letters(body, file.key)):

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
-from s3lake.index.commit.documents import LETTERS, File, Manifest, files_of
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, collect_files
 from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.lake.objects import ObjectShape
@@ -119,7 +119,7 @@ class Restore:
             manifests = self.target.manifests(hour)
             if manifests is None:
                 raise IncompleteError(f"{self.target.topic} {hour} is not landed as a whole: land it first")
-            files[hour] = files_of(manifests, "data", LETTERS)
+            files[hour] = collect_files(manifests, "data", DEAD_LETTERS)
             for manifest in manifests:
                 self._require_parts(manifest)
                 self._commits |= {file.key: manifest for file in manifest.files}
@@ -185,7 +185,7 @@ class Restore:
             index.reading(manifest.hour, [manifest.id]),
             open_object(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
-            if file.stream == LETTERS:
+            if file.stream == DEAD_LETTERS:
                 for letter in read_dead_letters(stream, file.key):
                     place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
                     yield Record(*place, letter.key, letter.value, letter.headers)
@@ -193,7 +193,7 @@ class Restore:
                 yield from chain.from_iterable(records(ObjectShape.from_manifest(manifest), stream, file, index.topic))
 
     def _require_parts(self, manifest: Manifest) -> None:
-        if all(file.stream == LETTERS for file in manifest.files):
+        if all(file.stream == DEAD_LETTERS for file in manifest.files):
             return
         shape = ObjectShape.from_manifest(manifest)
         parts = Parts.from_shape(shape)

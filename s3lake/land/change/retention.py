@@ -16,9 +16,9 @@ import msgspec
 
 from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.index.commit.clean import DAY_MS, forget_replaced, names_below
+from s3lake.index.commit.clean import DAY_MS, delete_replaced_manifests, list_document_names
 from s3lake.index.commit.commit_files import map_in_parallel
-from s3lake.index.commit.documents import File, Manifest, files_of
+from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.land.change.hour_change import HourChange, Plan, carry_over, change_hours
 from s3lake.land.target import TopicSink
@@ -39,10 +39,10 @@ def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = N
     old = list(takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, target.hours()))
     yield from change_hours(target, old, REASON, plan_expire, yes=yes)
     if yes:
-        below = names_below(target.index)
+        below = list_document_names(target.index)
         for hour in old:
             if len(below.get(hour, ())) > 1:  # also what an earlier try has left
-                forget_replaced(target.index, hour, REASON)
+                delete_replaced_manifests(target.index, hour, REASON)
 
 
 def kept_s(target: TopicSink, older_than_s: float | None) -> float:
@@ -61,7 +61,7 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
 
 def plan_expire(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan | None:
     """Plan what expires with an hour. Return None if it has no objects."""
-    files = files_of(manifests)
+    files = collect_files(manifests)
     records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
     size = sum(file.bytes for file in files)
     summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
@@ -82,7 +82,7 @@ def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attemp
 def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
     """Refuse to expire young objects that cannot be seen yet: they would appear after the sweep, and be forgotten."""
     since_ms = time.time() * 1000 - DAY_MS
-    files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
+    files = collect_files(manifest for manifest in manifests if manifest.created_ms > since_ms)
     store = target.store
     heads = map_in_parallel(lambda file: store.head(file.key), files, target.index.pace)
     for file, head in zip(files, heads, strict=True):

@@ -12,8 +12,8 @@ import msgspec
 from s3lake.config.draft import Connector
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError, FencedError, ReplacedError
-from s3lake.index.commit.clean import forget_replaced
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Read
+from s3lake.index.commit.clean import delete_replaced_manifests
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Read
 from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.commit.replacing_attempts import MERGE, REPLAY
@@ -110,7 +110,7 @@ def erasing(number: int, person: int) -> Work:
                     exchange(me, number, some, "erase", partial(stage, some))
             except FencedError:
                 continue
-            forget_replaced(me.index, hour(number), "erase")
+            delete_replaced_manifests(me.index, hour(number), "erase")
             me.world.erased |= gone
             return
 
@@ -122,7 +122,7 @@ def expiring(number: int) -> Work:
 
     def work(me: Actor) -> None:
         change_hour(target_of(me), hour(number), retention.REASON, retention.plan_expire)
-        forget_replaced(me.index, hour(number), retention.REASON)
+        delete_replaced_manifests(me.index, hour(number), retention.REASON)
         me.world.erased |= me.expired
 
     return _of_an_hour(number, work)
@@ -135,7 +135,7 @@ def replaying(number: int) -> Work:
         for tried in settle_hour(target_of(me), hour(number)).commits:
             stored = me.index.tile(hour(number))
             replaced = me.index.read_listed(hour(number), tried) if stored and tried in stored[0].commits else None
-            if replaced is None or not any(map(_accepted, _records(me, replaced, LETTERS))):
+            if replaced is None or not any(map(_accepted, _records(me, replaced, DEAD_LETTERS))):
                 continue
             exchange(me, number, [replaced], REPLAY, partial(_replayed, me, replaced))
 
@@ -238,7 +238,7 @@ def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
     contents: list[tuple[int, str, Sequence[Record]]] = []
     reads = dict(replaced.partitions)
     for file, records in _read(me, [replaced]):
-        landed = [record for record in records if file.stream == LETTERS and _accepted(record)]
+        landed = [record for record in records if file.stream == DEAD_LETTERS and _accepted(record)]
         contents.append((file.partition, file.stream, [record for record in records if record not in landed]))
         contents += [(file.partition, "data", [record]) for record in landed]
         if landed:
@@ -251,7 +251,7 @@ def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
 
 def _erase(reads: dict[int, Read], file: File, records: int) -> None:
     read = reads[file.partition]
-    left = {"dead": read.dead - records} if file.stream == LETTERS else {"landed": read.landed - records}
+    left = {"dead": read.dead - records} if file.stream == DEAD_LETTERS else {"landed": read.landed - records}
     reads[file.partition] = msgspec.structs.replace(read, erased=read.erased + records, **left)
 
 

@@ -24,7 +24,7 @@ from s3lake.errors import (
 )
 from s3lake.index.commit import clean as clean_module
 from s3lake.index.commit import open_and_close, recovery, sums
-from s3lake.index.commit.documents import LETTERS, Manifest, TopicHead
+from s3lake.index.commit.documents import DEAD_LETTERS, Manifest, TopicHead
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT
@@ -90,7 +90,7 @@ def i3_one_index_entry(world: "World", view: "View") -> None:
             covered.setdefault(partition, []).extend((at, at + 1) for at in given_up)
         if tile.expired != tiles.join_offset_ranges(tile.expired):
             raise Violation(world, "I3", f"{tile.hour}: expired intervals are not joined: {tile.expired}")
-        if tile.sums != sums.total(manifests):
+        if tile.sums != sums.sum_commits(manifests):
             raise Violation(world, "I3", f"{tile.hour}: {tile.sums} are not the sums of its commits")
         for partition, span in tile.partitions.items():
             at = span.start
@@ -288,7 +288,7 @@ def records_are_counted(world: "World", view: "View") -> None:
             for partition, read in manifest.partitions.items():
                 if read.read != read.landed + read.skipped + read.dead + read.erased:
                     raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}")
-                for kind, count in (("data", read.landed), (LETTERS, read.dead)):
+                for kind, count in (("data", read.landed), (DEAD_LETTERS, read.dead)):
                     files = [file for file in manifest.files if (file.partition, file.stream) == (partition, kind)]
                     if sum(file.records for file in files) != count:
                         raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}, {files}")
@@ -348,7 +348,7 @@ def i12_idempotence(world: "World", view: "View") -> None:
         open_and_close.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
             open_and_close.close_hour(world.index, world.kafka, view.head, hour, later)
-    clean_module.clean(world.index, now_ms=later)
+    clean_module.clean_index(world.index, now_ms=later)
     if before != (world.bucket.objects, world.bucket.uploads):
         raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")
     # imported here: the world needs the invariants first

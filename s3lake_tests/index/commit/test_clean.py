@@ -11,7 +11,7 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import S3LakeError, StoreDeniedError, TableUnavailableError
-from s3lake.index.commit.clean import DAY_MS, Cleaned, clean, forget_replaced
+from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index, delete_replaced_manifests
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
@@ -42,7 +42,7 @@ def dead(world: World) -> World:
 
 
 def run(world: World, *, days: float, **how) -> list[Cleaned]:
-    return clean(world.index, now_ms=NOW + int(days * DAY_MS), **how)
+    return clean_index(world.index, now_ms=NOW + int(days * DAY_MS), **how)
 
 
 def _let_begin(world: World, since: str) -> None:
@@ -137,7 +137,7 @@ class TestUploadsThatNoManifestNames:
         return hours.key_of_ms(int(time.time() * 1000) - ago * hours.HOUR_MS)
 
     def clean(self, index: TopicIndex, *, days: float, **how) -> list[Cleaned]:
-        return clean(index, now_ms=int(time.time() * 1000) + int(days * DAY_MS), keys=self.KEYS, **how)
+        return clean_index(index, now_ms=int(time.time() * 1000) + int(days * DAY_MS), keys=self.KEYS, **how)
 
     def upload(self, index: TopicIndex, key: str) -> str:
         return index.store.create_upload(key, {COMMIT: "c1"})
@@ -208,8 +208,8 @@ class TestUploadsThatNoManifestNames:
         upload = self.upload(index, f"data/orders/date=2026-11-20/hour=05/3-000000000007{ending}")
         begun_ms = index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
 
-        assert clean(index, now_ms=begun_ms + days * DAY_MS - 1, keys=self.KEYS) == []
-        done = clean(index, now_ms=begun_ms + days * DAY_MS, keys=self.KEYS)
+        assert clean_index(index, now_ms=begun_ms + days * DAY_MS - 1, keys=self.KEYS) == []
+        done = clean_index(index, now_ms=begun_ms + days * DAY_MS, keys=self.KEYS)
         assert done == [Cleaned("", "", 1, "end uploads")]
 
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
@@ -272,18 +272,18 @@ def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day
     index = TopicIndex(store, "index/sink", "orders", pace=PACE)
     for at in ("2026-11-19T05", "2026-11-19T06", "2026-11-20T05"):
         listed(index, at, f"of {at}")
-    clean(index, now_ms=NOW, dry_run=True)
+    clean_index(index, now_ms=NOW, dry_run=True)
     assert index.settled_key not in store.objects
 
-    clean(index, now_ms=NOW)
+    clean_index(index, now_ms=NOW)
     store.requests.clear()
 
-    assert clean(index, now_ms=NOW) == []
+    assert clean_index(index, now_ms=NOW) == []
     assert store.requests == {"list": 1, "get": 1}
 
     store.requests.clear()
     listed(index, "2026-11-20T06", "new")
-    clean(index, now_ms=NOW)
+    clean_index(index, now_ms=NOW)
     assert store.requests["get"] - 1 == 1 + 2  # what was settled, and two tiles; the manifest was read back
 
 
@@ -302,14 +302,14 @@ def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
     for manifest in (spared, Manifest("c", "orders", spared.hour, {})):
         index.record(manifest)
 
-    assert clean(index, now_ms=NOW) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
+    assert clean_index(index, now_ms=NOW) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
 
 
 def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIndex):
     keep(index, manifest("a"))
     table = Mock()
 
-    clean(TopicIndex(index.store, ".indexes/events", "orders", follower=table), now_ms=NOW, dry_run=True)
+    clean_index(TopicIndex(index.store, ".indexes/events", "orders", follower=table), now_ms=NOW, dry_run=True)
 
     assert table.follow.mock_calls == []
 
@@ -327,7 +327,7 @@ def test_what_was_replaced_stays_while_a_table_cannot_follow(
     keep(index, manifest("a"), manifest("b"))
     follower = Mock(follow=Mock(return_value=error))
 
-    assert clean(TopicIndex(index.store, ".indexes/events", "orders", follower=follower), now_ms=NOW) == done
+    assert clean_index(TopicIndex(index.store, ".indexes/events", "orders", follower=follower), now_ms=NOW) == done
     assert said in caplog.text
     assert bool(caplog.text) == bool(said)
 
@@ -336,7 +336,7 @@ def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.record(Manifest("a", "orders", "2026-11-20T05", {}))
 
-    assert clean(index, now_ms=NOW) == []
+    assert clean_index(index, now_ms=NOW) == []
     assert index.manifest_ids("2026-11-20T05") == ["a"]
 
 
@@ -348,7 +348,7 @@ def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_lan
         index.create(index.tile_key(f"2026-11-20T{at}"), Tile(f"2026-11-20T{at}", spans))
     index.record(Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True))
 
-    assert len(clean(index, now_ms=NOW)) == done
+    assert len(clean_index(index, now_ms=NOW)) == done
 
 
 # Manifests of what was replaced, when they are deleted on request: their keys may contain what is to be erased
@@ -369,14 +369,14 @@ def manifest(commit: str, *replaces: str, reason: str = "", created_ms: int = 0)
 def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_replaced_it(index: TopicIndex):
     keep(index, manifest("a"), manifest("b", "a", reason="merge"), manifest("c", "b", reason="erase"))
     index.store.put(index.manifest_key(FIVE, "a").replace(".json", ".swept"), b"{}")
-    forget_replaced(index, FIVE, "erase")
+    delete_replaced_manifests(index, FIVE, "erase")
 
     assert list(index.store.list(f"{index.root}/{FIVE}/")) == [index.manifest_key(FIVE, "c")]
 
 
 def test_what_was_replaced_for_another_reason_is_kept(index: TopicIndex):
     keep(index, manifest("a"), manifest("b", "a", reason="merge"))
-    forget_replaced(index, FIVE, "erase")
+    delete_replaced_manifests(index, FIVE, "erase")
 
     assert index.manifest_ids(FIVE) == ["a", "b"]
 
@@ -384,7 +384,7 @@ def test_what_was_replaced_for_another_reason_is_kept(index: TopicIndex):
 @pytest.mark.parametrize("state", [{"garbage": ("a",)}, {"pending": "c"}], ids=["garbage", "pending"])
 def test_while_something_is_to_be_done_in_the_hour_everything_is_kept(state: dict[str, object], index: TopicIndex):
     keep(index, manifest("a"), manifest("b", "a", reason="erase"), **state)
-    forget_replaced(index, FIVE, "erase")
+    delete_replaced_manifests(index, FIVE, "erase")
 
     assert index.manifest_ids(FIVE) == ["a", "b"]
 
@@ -393,7 +393,7 @@ def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicInde
     attempt = manifest("0", "b", reason="merge")
     listed = manifest("b", "a"), manifest("c", "y", reason="erase")
     keep(index, attempt, manifest("a"), manifest("y"), *listed, commits=("b", "c"))
-    forget_replaced(index, FIVE, "erase")
+    delete_replaced_manifests(index, FIVE, "erase")
 
     assert index.manifest_ids(FIVE) == ["0", "b", "c"]
 
@@ -403,7 +403,7 @@ def test_what_a_crashed_process_had_not_forgotten_yet_the_next_one_forgets(index
     assert isinstance(index.store, MemoryStore)
 
     def forget(store: Store) -> None:
-        forget_replaced(TopicIndex(store, ".indexes/events", "orders"), FIVE, "erase")
+        delete_replaced_manifests(TopicIndex(store, ".indexes/events", "orders"), FIVE, "erase")
 
     for place in crash_everywhere(index.store, forget):
         forget(index.store)
@@ -415,6 +415,6 @@ def test_what_a_rewrite_replaced_young_is_left_to_clean(age_ms: int, kept: list[
     young = manifest("a", created_ms=7)
     rewrite = manifest("b", "a", reason="rewrite", created_ms=7 + age_ms)
     keep(index, young, rewrite, manifest("c", "b", reason="erase"))
-    forget_replaced(index, FIVE, "erase")
+    delete_replaced_manifests(index, FIVE, "erase")
 
     assert index.manifest_ids(FIVE) == kept

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.index.commit.column_history import ColumnStep, present, steps
+from s3lake.index.commit.column_history import ColumnStep, list_column_steps, read_present_columns
 from s3lake.index.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
@@ -29,7 +29,7 @@ def record(index: TopicIndex, *history: Changed) -> None:
 def test_present_columns_are_those_that_the_index_records(index: TopicIndex):
     record(index)
 
-    assert present(index) == from_document({"id": "int64", "note": "string"})
+    assert read_present_columns(index) == from_document({"id": "int64", "note": "string"})
 
 
 def test_where_none_are_recorded_those_of_the_newest_commit_are_present(index: TopicIndex):
@@ -37,26 +37,26 @@ def test_where_none_are_recorded_those_of_the_newest_commit_are_present(index: T
     land(index, FIVE, c1={"id": "int32"})
     land(index, SIX, c2={"id": "int32"}, c3={"id": "int64"})
 
-    assert present(index) == from_document({"id": "int64"})
+    assert read_present_columns(index) == from_document({"id": "int64"})
 
 
 def test_of_a_newest_commit_without_columns_none_are_present(index: TopicIndex):
     index.create(index.head_key, TopicHead(hours=((FIVE, FIVE),)))
     land(index, FIVE, c1=None)
 
-    assert present(index) == {}
+    assert read_present_columns(index) == {}
 
 
 def test_a_topic_without_anything_has_no_columns_and_no_steps(index: TopicIndex):
-    assert present(index) == {}
-    assert list(steps(index)) == []
+    assert read_present_columns(index) == {}
+    assert list(list_column_steps(index)) == []
 
 
 def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit_that_has_it(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"}, c2={"id": "int64", "note": "string"}, c3={"id": "int64", "note": "string"})
     record(index, Changed(FIVE, "gone", (ID, NOTE)))
 
-    assert [step.commit for step in steps(index)] == ["c2", "c2"]
+    assert [step.commit for step in list_column_steps(index)] == ["c2", "c2"]
 
 
 def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(index: TopicIndex):
@@ -64,8 +64,8 @@ def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(in
     record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "expired", (NOTE,)))
 
     began, came = ColumnStep(FIVE, "c1", ID, first=True), ColumnStep(SIX, None, NOTE, first=False)
-    assert list(steps(index)) == [began, came]
-    assert list(steps(index, SIX)) == [came]
+    assert list(list_column_steps(index)) == [began, came]
+    assert list(list_column_steps(index, SIX)) == [came]
 
 
 @pytest.mark.parametrize("columns", [None, {"id": "int64"}])
@@ -73,7 +73,7 @@ def test_a_change_that_no_commit_has_is_of_none(columns: dict[str, Any] | None, 
     land(index, FIVE, c1=columns)
     record(index, Changed(FIVE, "gone", (NOTE,)))
 
-    assert [step.commit for step in steps(index)] == [None]
+    assert [step.commit for step in list_column_steps(index)] == [None]
 
 
 def test_where_a_manifest_is_gone_the_commit_of_a_change_is_not_known(index: TopicIndex):
@@ -81,4 +81,4 @@ def test_where_a_manifest_is_gone_the_commit_of_a_change_is_not_known(index: Top
     index.store.delete(index.manifest_key(FIVE, "c1"))
     record(index, Changed(FIVE, "gone", (NOTE,)))
 
-    assert [step.commit for step in steps(index)] == [None]
+    assert [step.commit for step in list_column_steps(index)] == [None]

@@ -1,11 +1,11 @@
 """Reasons of dead letters, counted."""
 
-from s3lake.index.commit.dead_letter_reasons import MOST_REASONS, OTHERS, ReasonTally, merge_reasons, reason_of
+from s3lake.index.commit.dead_letter_reasons import MOST_REASONS, OTHERS, ReasonTally, merge_reasons, normalize_reason
 from s3lake.index.commit.documents import RefusalReason, ReplayedDeadLetters
 
 
 def test_a_reason_leaves_out_what_it_quotes_and_counts():
-    assert reason_of("'amount' is 12.5 at byte 0x1f of \"a\nb\", not `int32`") == "… is … at byte … of …, not …"
+    assert normalize_reason("'amount' is 12.5 at byte 0x1f of \"a\nb\", not `int32`") == "… is … at byte … of …, not …"
 
 
 def test_refusals_for_the_same_reason_are_one_that_names_the_first():

@@ -1,6 +1,6 @@
 """What is counted of the documents of an index."""
 
-from s3lake.index.commit.documents import LETTERS, File, Manifest, Read, count_data_files
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Read, count_data_files
 
 
 def test_counts_of_two_ranges_of_a_topic_partition_add_up():
@@ -18,5 +18,5 @@ def test_a_range_whose_records_have_no_time_changes_no_times():
 
 
 def test_dead_letters_are_no_data_files():
-    files = tuple(File(stream, "upload", (), 0, 0, 9, 10, 100, stream) for stream in ("data", "keys", LETTERS))
+    files = tuple(File(stream, "upload", (), 0, 0, 9, 10, 100, stream) for stream in ("data", "keys", DEAD_LETTERS))
     assert count_data_files(Manifest("c", "orders", "2026-11-20T05", {}, files=files)) == 2

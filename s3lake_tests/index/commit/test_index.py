@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
-from s3lake.index.commit.documents import File, Manifest, Read, Recorded, TopicHead, files_of
+from s3lake.index.commit.documents import File, Manifest, Read, Recorded, TopicHead, collect_files
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import Document
@@ -289,7 +289,7 @@ COMMITS = [
 
 
 def test_files_come_in_the_order_of_their_commits_all_or_those_of_some_kinds():
-    assert files_of(COMMITS) == [DATA, LETTERS, MORE]
-    assert files_of(COMMITS, "data") == [DATA, MORE]
-    assert files_of(COMMITS, "dead_letters", "data") == [DATA, LETTERS, MORE]
-    assert files_of(COMMITS, "sidecar") == []
+    assert collect_files(COMMITS) == [DATA, LETTERS, MORE]
+    assert collect_files(COMMITS, "data") == [DATA, MORE]
+    assert collect_files(COMMITS, "dead_letters", "data") == [DATA, LETTERS, MORE]
+    assert collect_files(COMMITS, "sidecar") == []

@@ -32,7 +32,7 @@ def manifest(commit: str, start: int, *, replaces: tuple[str, ...] = (), expired
 
 
 def test_the_counts_of_two_commits_add_up():
-    assert sums.total([manifest("a", 0, expired=4), manifest("b", 20)]) == Sums(
+    assert sums.sum_commits([manifest("a", 0, expired=4), manifest("b", 20)]) == Sums(
         offsets=40,
         expired=4,
         read=30,
@@ -53,7 +53,7 @@ def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
     one = roll_commit_forward(index, Tile(HOUR, {0: TileRange(0, 0)}), manifest("a", 0))
     two = roll_commit_forward(index, one, manifest("b", 20))
 
-    assert two.sums == sums.total([manifest("a", 0), manifest("b", 20)])
+    assert two.sums == sums.sum_commits([manifest("a", 0), manifest("b", 20)])
     assert index.store.requests.total() == 0
 
 
@@ -75,7 +75,7 @@ def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_u
         taken=(taken,),
     )
 
-    both = sums.total([first, second])
+    both = sums.sum_commits([first, second])
     assert (both.expired, both.erased, both.taken) == (6, 7, 6)
     assert both.waits == (Wait(9, 1, 2), Wait(10, 3, 4))
     assert (both.fields_left_out, both.fields_filled) == ({"card": 5, "name": 1}, {"at": 7})
@@ -85,7 +85,7 @@ def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: To
     index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
     tile = Tile(HOUR, {0: TileRange(0, 80)}, commits=("a", "gone", "c"))
 
-    assert roll_commit_forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.total(
+    assert roll_commit_forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.sum_commits(
         [manifest("a", 0), manifest("d", 60)]
     )
 

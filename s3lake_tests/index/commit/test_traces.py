@@ -544,8 +544,8 @@ def without_identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    clean = clean_module.clean
-    monkeypatch.setattr(clean_module, "clean", lambda index, **named: clean(index, **{**named, "keep_ms": 0}))
+    clean = clean_module.clean_index
+    monkeypatch.setattr(clean_module, "clean_index", lambda index, **named: clean(index, **{**named, "keep_ms": 0}))
 
 
 def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:

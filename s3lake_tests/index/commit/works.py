@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError, Incomp
 from s3lake.index.commit import clean as clean_module
 from s3lake.index.commit import open_and_close, protocol, recovery
 from s3lake.index.commit import replacing_attempts as replacing
-from s3lake.index.commit.documents import LETTERS, File, Read, TopicHead
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Read, TopicHead
 from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import COMMIT
@@ -39,7 +39,7 @@ def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
         for at in range(max(0, len(landed) - 1) if replacing else 0, len(landed), me.chunk):
             files.append(upload(me, attempt, partition, "data", landed[at : at + me.chunk]))
         if dead:
-            files.append(upload(me, attempt, partition, LETTERS, dead))
+            files.append(upload(me, attempt, partition, DEAD_LETTERS, dead))
     return Staged(tuple(files), reads, replacing=replacing)
 
 
@@ -47,7 +47,7 @@ def upload(me: Actor, attempt: Attempt, partition: int, kind: str, records: Sequ
     """One file of an attempt, not visible yet."""
     (_, _, first), (_, _, last) = records[0], records[-1]
     name = f"{partition}+last" if me.world.mode == "replacing" and kind == "data" else f"{partition}+{first}"
-    key = f"{DATA}{TOPIC}/{'dead/' if kind == LETTERS else ''}{name}{attempt.suffix}"
+    key = f"{DATA}{TOPIC}/{'dead/' if kind == DEAD_LETTERS else ''}{name}{attempt.suffix}"
     body = json.dumps(records).encode()
     upload = me.store.create_upload(key, {COMMIT: attempt.commit})
     etag = me.store.upload_part(key, upload, 1, body)
@@ -141,7 +141,7 @@ def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -
     """Fence and sweep what dead writers left."""
 
     def work(me: Actor) -> None:
-        clean_module.clean(
+        clean_module.clean_index(
             me.index,
             now_ms=me.now_ms + later_days * clean_module.DAY_MS,
             spare_ms=spare_days * clean_module.DAY_MS,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.index.plan import tile as tiles
-from s3lake.index.plan.batch import Batch, next_batch, split_into_tasks, whole
+from s3lake.index.plan.batch import Batch, plan_next_batch, plan_rewrite, split_into_tasks
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.record_batches import OffsetRange
@@ -63,15 +63,15 @@ BATCHES: dict[str, tuple[Tile, TopicOffsets, dict[str, Any], Batch | None]] = {
 def test_a_batch_is_the_next_part_of_a_tile(
     found: Tile, logs: TopicOffsets, how: dict[str, Any], batch: Batch | None
 ) -> None:
-    assert next_batch(found, logs, **{"limit": 100, **how}) == batch
+    assert plan_next_batch(found, logs, **{"limit": 100, **how}) == batch
 
 
 def test_an_open_tile_leaves_the_records_of_the_next_hour_only_once_its_own_is_over():
     snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 0, 7)})
 
-    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100).intervals == {0: (5, 9)}
-    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100, {0: 8}, ended=True).intervals == {0: (5, 7)}
-    assert next_batch(tile(p0=(0, 8, None)), snapshot, 100, {0: 9}, ended=True) is None
+    assert plan_next_batch(tile(p0=(0, 5, None)), snapshot, 100).intervals == {0: (5, 9)}
+    assert plan_next_batch(tile(p0=(0, 5, None)), snapshot, 100, {0: 8}, ended=True).intervals == {0: (5, 7)}
+    assert plan_next_batch(tile(p0=(0, 8, None)), snapshot, 100, {0: 9}, ended=True) is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_topic_partitions_share_the_limit(
     ends: tuple[int, ...], limit: int, intervals: dict[int, tuple[int, int]]
 ) -> None:
     logs = {f"p{number}": (0, end) for number, end in enumerate(ends)}
-    batch = next_batch(tile(**dict.fromkeys(logs, (0, 0, None))), kafka(**logs), limit)
+    batch = plan_next_batch(tile(**dict.fromkeys(logs, (0, 0, None))), kafka(**logs), limit)
 
     assert (batch.intervals, batch.left) == (intervals, sum(ends) - limit)
 
@@ -95,25 +95,27 @@ def test_topic_partitions_share_the_limit(
 def test_a_batch_has_the_epochs_of_the_leaders_that_reported_its_ends():
     snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 9, 9, epoch=4), 1: LogRange(0, 9, 9, 9, epoch=6)})
 
-    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100).epochs == {0: 4}
+    assert plan_next_batch(tile(p0=(0, 5, None)), snapshot, 100).epochs == {0: 4}
 
 
 @pytest.mark.parametrize(("end", "log_end", "expected"), [(None, 3, 5), (12, 9, 12)])
 def test_a_log_that_ends_below_what_the_index_expects_is_a_loss(end: int | None, log_end: int, expected: int):
     words = f"expects offsets up to {expected}, Kafka has them up to {log_end}; the log was cut off"
     with pytest.raises(DataLossError, match=words):
-        next_batch(tile(p0=(0, 5, end)), kafka(p0=(0, log_end)), 100)
+        plan_next_batch(tile(p0=(0, 5, end)), kafka(p0=(0, log_end)), 100)
 
 
 @pytest.mark.parametrize("end", [None, 4])
 def test_a_topic_partition_that_kafka_leaves_out_is_requested_again(end: int | None):
     with pytest.raises(KafkaUnavailableError, match="topic-partition 1 is in the index, and missing"):
-        next_batch(tile(p0=(0, 5, 5), p1=(0, 0, end)), kafka(p0=(0, 9)), 100)
+        plan_next_batch(tile(p0=(0, 5, 5), p1=(0, 0, end)), kafka(p0=(0, 9)), 100)
 
 
 def test_a_rewrite_reads_the_tile_from_its_start_to_what_is_landed_and_sees_what_has_expired():
-    assert whole(tile(p0=(3, 7, 7), p1=(4, 4, 4)), kafka(p0=(0, 9), p1=(0, 9))) == Batch({0: (3, 7)}, {0: (3, 7)})
-    assert whole(tile(p0=(3, 7, 7)), kafka(p0=(5, 9))).expired == ((0, 3, 5),)
+    assert plan_rewrite(tile(p0=(3, 7, 7), p1=(4, 4, 4)), kafka(p0=(0, 9), p1=(0, 9))) == Batch(
+        {0: (3, 7)}, {0: (3, 7)}
+    )
+    assert plan_rewrite(tile(p0=(3, 7, 7)), kafka(p0=(5, 9))).expired == ((0, 3, 5),)
 
 
 # --------------------------------------------------------------------------------------------------------- random tiles
@@ -137,7 +139,7 @@ def backlogs(draw: st.DrawFn) -> tuple[Tile, TopicOffsets]:
 @given(backlogs(), st.integers(1, 50))
 def test_a_batch_advances_reads_at_most_the_limit_and_what_it_covers_is_read_or_expired(backlog, limit: int):
     found, logs = backlog
-    batch = next_batch(found, logs, limit)
+    batch = plan_next_batch(found, logs, limit)
     if batch is not None:
         covered = {(partition, offset) for partition, ends in batch.intervals.items() for offset in range(*ends)}
         read = {(partition, offset) for partition, ends in batch.reads.items() for offset in range(*ends)}
@@ -155,13 +157,13 @@ def test_batch_after_batch_covers_exactly_what_was_to_land(backlog, limits: list
     found, logs = backlog
     at = {partition: span.committed for partition, span in found.partitions.items()}
     for number in range(1000):
-        batch = next_batch(found, logs, limits[number % len(limits)])
+        batch = plan_next_batch(found, logs, limits[number % len(limits)])
         if batch is None:
             break
         for partition, (start, end) in batch.intervals.items():
             assert start == at[partition]
             at[partition] = end
-        found = found.revise(partitions=tiles.advance(found, at))
+        found = found.revise(partitions=tiles.advance_committed(found, at))
     ends = {p: logs.partitions[p].log_end if span.end is None else span.end for p, span in found.partitions.items()}
     assert at == ends
 

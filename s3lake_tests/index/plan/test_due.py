@@ -38,14 +38,14 @@ class TestIncomplete:
         ],
     )
     def test_is_requested_again_at_once(self, tile: Tile) -> None:
-        assert due.incomplete([tile], self.DURING, GRACE_MS) == [HOUR]
+        assert due.list_incomplete_hours([tile], self.DURING, GRACE_MS) == [HOUR]
 
     def test_a_complete_hour_is_not(self) -> None:
-        assert due.incomplete([LANDED], at("2026-02-01T00"), GRACE_MS) == []
+        assert due.list_incomplete_hours([LANDED], at("2026-02-01T00"), GRACE_MS) == []
 
     def test_an_open_hour_is_when_its_grace_is_over_and_not_before(self) -> None:
-        assert due.incomplete([OPEN], at(HOUR, 65) - 1, GRACE_MS) == []
-        assert due.incomplete([OPEN], at(HOUR, 65), GRACE_MS) == [HOUR]
+        assert due.list_incomplete_hours([OPEN], at(HOUR, 65) - 1, GRACE_MS) == []
+        assert due.list_incomplete_hours([OPEN], at(HOUR, 65), GRACE_MS) == [HOUR]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_oldest_hours_are_due_first() -> None:
     ],
 )
 def test_a_backlog_is_counted_per_topic_partition(tile: Tile, ends: dict[int, int], backlog: dict[int, int]) -> None:
-    assert due.backlog(tile, ends) == backlog
+    assert due.count_backlog(tile, ends) == backlog
 
 
 def waiting(records: int = 0, size: int = 0, partitions: int = 1, overdue: bool = False) -> due.Waiting:
@@ -90,22 +90,22 @@ class TestFlush:
     """When the current hour is landed."""
 
     def test_nothing_waits_nothing_is_due(self) -> None:
-        assert due.flush_due(waiting(overdue=True), POLICY) is None
+        assert due.find_flush_reason(waiting(overdue=True), POLICY) is None
 
     def test_enough_records_for_one_file_of_each_topic_partition(self) -> None:
-        assert due.flush_due(waiting(records=199, partitions=2), POLICY) is None
-        reason = due.flush_due(waiting(records=200, partitions=2), POLICY)
+        assert due.find_flush_reason(waiting(records=199, partitions=2), POLICY) is None
+        reason = due.find_flush_reason(waiting(records=200, partitions=2), POLICY)
         assert reason == due.DueReason("count", "200 records wait, flush.count is 100 a topic-partition")
-        assert due.flush_due(waiting(records=10**9), replace(POLICY, flush_count=None)) is None
+        assert due.find_flush_reason(waiting(records=10**9), replace(POLICY, flush_count=None)) is None
 
     def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
-        assert due.flush_due(waiting(records=2, size=19_999, partitions=2), POLICY) is None
-        reason = due.flush_due(waiting(records=2, size=20_000, partitions=2), POLICY)
+        assert due.find_flush_reason(waiting(records=2, size=19_999, partitions=2), POLICY) is None
+        reason = due.find_flush_reason(waiting(records=2, size=20_000, partitions=2), POLICY)
         assert reason == due.DueReason("size", "about 20000 bytes wait, flush.size is 10000 a topic-partition")
 
     def test_a_record_that_has_waited_long_enough(self) -> None:
-        assert due.flush_due(waiting(records=1), POLICY) is None
-        assert due.flush_due(waiting(records=1, overdue=True), POLICY) == due.WAITED
+        assert due.find_flush_reason(waiting(records=1), POLICY) is None
+        assert due.find_flush_reason(waiting(records=1, overdue=True), POLICY) == due.WAITED
 
 
 @pytest.mark.parametrize(
@@ -128,19 +128,21 @@ def test_a_record_is_overdue_after_the_flush_interval(
     now = at(HOUR, 30)
     landed_ms = 0 if landed is None else now - int(landed * MINUTE_MS)
     age = due.Age(now, 10 * MINUTE_MS, landed_ms, now - int(seen * MINUTE_MS))
-    assert due.overdue(OPEN, {0: since}, age) is overdue
+    assert due.is_overdue(OPEN, {0: since}, age) is overdue
 
 
 def test_a_topic_partition_that_the_tile_does_not_name_yet_waits_from_its_first_offset() -> None:
     age = due.Age(at(HOUR, 30), 10 * MINUTE_MS, 0, at(HOUR, 30))
-    assert (due.overdue(OPEN, {7: 1}, age), due.overdue(OPEN, {7: 0}, age)) == (True, False)
+    assert (due.is_overdue(OPEN, {7: 1}, age), due.is_overdue(OPEN, {7: 0}, age)) == (True, False)
 
 
 def test_hours_are_requested_the_oldest_first_in_ranges_no_longer_than_a_run() -> None:
     long = hours.span("2026-01-05T00", "2026-01-06T01")
     two_days = [("2026-01-05T00", "2026-01-05T23"), ("2026-01-06T00", "2026-01-06T01")]
-    assert due.chunks(reversed(list(long)), 24) == two_days
+    assert due.split_into_runs(reversed(list(long)), 24) == two_days
     apart = ["2026-01-05T00", "2026-01-05T02"]
-    assert due.chunks(apart, 24) == [(hour, hour) for hour in apart]
-    assert due.chunks(hours.span("2026-01-01T00", "2026-01-31T23"), None) == [("2026-01-01T00", "2026-01-31T23")]
-    assert due.chunks([], 24) == []
+    assert due.split_into_runs(apart, 24) == [(hour, hour) for hour in apart]
+    assert due.split_into_runs(hours.span("2026-01-01T00", "2026-01-31T23"), None) == [
+        ("2026-01-01T00", "2026-01-31T23")
+    ]
+    assert due.split_into_runs([], 24) == []

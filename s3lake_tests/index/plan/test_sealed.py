@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.index.plan import sealed
-from s3lake.index.plan.sealed import quantile_s
+from s3lake.index.plan.sealed import compute_wait_quantile_s
 from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
@@ -23,7 +23,7 @@ def test_what_lies_between_two_tiles_is_counted_per_topic_partition_from_0_where
     ("hour", "start", "meets"), [(SIX, 5, True), (SIX, 6, False), (SIX, 4, False), (SEVEN, 6, True), (SEVEN, 4, False)]
 )
 def test_hours_meet_without_overlap_and_without_a_gap_where_they_are_adjacent(hour: str, start: int, meets: bool):
-    assert sealed.meet(Tile(FIVE, {0: TileRange(0, 5, 5)}), Tile(hour, {0: TileRange(start, start)})) is meets
+    assert sealed.is_seamless(Tile(FIVE, {0: TileRange(0, 5, 5)}), Tile(hour, {0: TileRange(start, start)})) is meets
 
 
 LANDED = Tile(FIVE, {0: TileRange(10, 20, 20), 1: TileRange(5, 8, 8)}, expired=((0, 10, 12),))
@@ -35,7 +35,7 @@ def sums(**changes: int) -> Sums:
 
 
 def test_offsets_that_hold_no_record_are_those_neither_read_nor_expired():
-    assert sealed.without_record(LANDED, sums()) == 2
+    assert sealed.count_without_record(LANDED, sums()) == 2
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_an_hour_is_not_explained_where_a_sum_is_off(changes: dict[str, Any]):
 
 
 def test_other_commits_are_other_content():
-    assert sealed.content(["a", "b"]) == "3554d2b8a1e34099053865de8576d146"
-    assert sealed.content(["b", "a"]) != sealed.content(["a", "b"])
+    assert sealed.digest_commits(["a", "b"]) == "3554d2b8a1e34099053865de8576d146"
+    assert sealed.digest_commits(["b", "a"]) != sealed.digest_commits(["a", "b"])
 
 
 # ----------------------------------------------------------------------------------------- how long records had waited
@@ -82,12 +82,16 @@ def test_other_commits_are_other_content():
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.5, 5.0), (0.95, 9.5), (1.0, 10.0)])
 def test_records_of_one_commit_arrived_evenly(share: float, seconds: float) -> None:
-    assert quantile_s([Wait(1000, 0, 10_000)], share) == seconds
-    assert quantile_s([Wait(1000, 20_000, 30_000)], share) == 20 + seconds
+    assert compute_wait_quantile_s([Wait(1000, 0, 10_000)], share) == seconds
+    assert compute_wait_quantile_s([Wait(1000, 20_000, 30_000)], share) == 20 + seconds
 
 
 def test_of_several_commits_each_counts_with_its_records() -> None:
     waits = [Wait(90, 1_000, 1_000), Wait(10, 60_000, 60_000)]
-    assert [quantile_s(waits, share) for share in (0.5, 0.89, 0.95, 1.0)] == [1.0, 1.0, 60.0, 60.0]
-    assert quantile_s([Wait(1, 0, 0), Wait(1, 1_000, 1_000)], 0.75) == quantile_s([Wait(1, 1_000, 2_000)], 0) == 1.0
-    assert quantile_s([], 0.5) is quantile_s([Wait(0, 5, 5)], 0.5) is None
+    assert [compute_wait_quantile_s(waits, share) for share in (0.5, 0.89, 0.95, 1.0)] == [1.0, 1.0, 60.0, 60.0]
+    assert (
+        compute_wait_quantile_s([Wait(1, 0, 0), Wait(1, 1_000, 1_000)], 0.75)
+        == compute_wait_quantile_s([Wait(1, 1_000, 2_000)], 0)
+        == 1.0
+    )
+    assert compute_wait_quantile_s([], 0.5) is compute_wait_quantile_s([Wait(0, 5, 5)], 0.5) is None

@@ -85,7 +85,7 @@ def test_a_tile_has_the_epochs_of_the_leaders_that_report_them():
     snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 0, 9, epoch=4), 1: LogRange(0, 9, 0, 9)})
 
     assert opened(FIVE, snapshot).epochs == {0: 4}
-    assert tiles.epochs(snapshot, [0, 7]) == {0: 4}
+    assert tiles.collect_epochs(snapshot, [0, 7]) == {0: 4}
 
 
 def test_a_topic_partition_of_a_neighbour_that_kafka_leaves_out_is_requested_again():
@@ -105,9 +105,9 @@ def test_names_that_are_burnt_beyond_a_tiles_end_are_burnt_in_the_next_one():
 
 
 def test_names_are_burnt_up_to_where_the_last_attempt_had_read():
-    assert tiles.burns({0: 7}, {0: (6, 9), 1: (0, 3)})
-    assert not tiles.burns({0: 7}, {0: (7, 9), 1: (0, 3)})
-    assert not tiles.burns({}, {0: (0, 9)})
+    assert tiles.is_burnt({0: 7}, {0: (6, 9), 1: (0, 3)})
+    assert not tiles.is_burnt({0: 7}, {0: (7, 9), 1: (0, 3)})
+    assert not tiles.is_burnt({}, {0: (0, 9)})
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_names_are_burnt_up_to_where_the_last_attempt_had_read():
 def test_each_attempt_that_is_given_up_burns_more_names(
     burnt: dict[int, int], ends: dict[int, int], after: dict[int, int]
 ):
-    assert tiles.burning(burnt, ends) == after
+    assert tiles.extend_burnt(burnt, ends) == after
 
 
 def test_an_unknown_end_becomes_the_present_log_end_in_the_next_tile():
@@ -186,7 +186,11 @@ def test_an_open_tile_takes_in_new_topic_partitions_from_0_and_changes_only_then
 def test_what_is_committed_never_goes_back():
     tile = Tile(FIVE, {0: TileRange(10, 20), 1: TileRange(0, 5), 2: TileRange(0, 0)})
 
-    assert tiles.advance(tile, {0: 15, 1: 8}) == {0: TileRange(10, 20), 1: TileRange(0, 8), 2: TileRange(0, 0)}
+    assert tiles.advance_committed(tile, {0: 15, 1: 8}) == {
+        0: TileRange(10, 20),
+        1: TileRange(0, 8),
+        2: TileRange(0, 0),
+    }
 
 
 def test_intervals_that_touch_or_overlap_are_one_within_their_topic_partition():

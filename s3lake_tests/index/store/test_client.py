@@ -100,7 +100,7 @@ def test_uploads_carry_no_checksum_that_other_stores_refuse(server: Scripted) ->
 def test_threads_share_one_client(server: Scripted) -> None:
     store = server.store(region="one-client")
     with ThreadPoolExecutor(8) as pool:
-        clients = set(pool.map(lambda _: id(client.get_client(store.connection)), range(8)))
+        clients = set(pool.map(lambda _: id(client.get_s3_client(store.connection)), range(8)))
     assert len(clients) == 1
 
 

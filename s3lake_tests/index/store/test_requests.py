@@ -16,7 +16,7 @@ from s3lake.index.store.client import make_client
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3 import find_ignored_settings
-from s3lake.index.store.s3_errors import NoResponseError, NotReachedError, RetryableError, translate_error
+from s3lake.index.store.s3_errors import NoResponseError, NotReachedError, RetryableError, to_store_error
 from s3lake_tests.index.store.scripted import Scripted, answering, ok, status
 from s3lake_tests.kit.http import Response
 
@@ -268,7 +268,7 @@ URL = "https://s3.example"
 
 
 def meaning(error: Exception) -> Exception | None:
-    return translate_error(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", frozenset())
+    return to_store_error(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", frozenset())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from s3lake.index.commit.documents import Recorded, files_of
+from s3lake.index.commit.documents import Recorded, collect_files
 from s3lake.index.store.connection import S3Connection
 from s3lake.lake.forwarding.complete_hour import CompleteHour
 from s3lake.lake.objects import ObjectShape
@@ -65,6 +65,6 @@ def test_files_say_their_columns_in_their_order(world: Parts) -> None:
 def test_other_files_say_none() -> None:
     world = Parts(format={"type": "csv"}, converter={"value": "connect_json"}, flush={"count": 1})
     world.land(*(connect_value(**one) for one in RECORDS))
-    assert {file.columns for file in files_of(world.manifests.values())} == {None}
+    assert {file.columns for file in collect_files(world.manifests.values())} == {None}
     shapes = [(ObjectShape.from_manifest(one), one.files[0]) for one in world.manifests.values()]
     assert [shape.for_file(file) for shape, file in shapes] == [shape for shape, _ in shapes]

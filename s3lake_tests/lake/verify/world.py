@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.sums import total
+from s3lake.index.commit.sums import sum_commits
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
@@ -254,7 +254,7 @@ class World:
         head = TopicHead(topic_id="one", hours=tuple(hours.ranges(self.tiles)), since=self.since, earlier=self.earlier)
         self.store.put(self.index.head_key, msgspec.json.encode(head))
         for hour, tile in self.tiles.items():
-            sums = total(self.manifests[commit] for commit in tile.commits if commit in self.manifests)
+            sums = sum_commits(self.manifests[commit] for commit in tile.commits if commit in self.manifests)
             document = msgspec.structs.replace(tile, sums=sums)
             self.store.put(self.index.tile_key(hour), msgspec.json.encode(document))
         for commit, manifest in self.manifests.items():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from s3lake.config.model import Sink
 from s3lake.config.model.marker import key as marker_key
 from s3lake.errors import DataLossError
-from s3lake.index.commit.sealed_marker import body_of, renew
+from s3lake.index.commit.sealed_marker import build_marker_body, renew_marker
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.land.change.committed_dead_letters import ReasonFilter
@@ -84,7 +84,7 @@ def landed() -> Parts:
     world.land(*(b'{"user":"%s","n":%d}' % (b"alice" if n == 1 else b"bob", n) for n in range(3)), None)
     world.land(b'{"user":"alice","n":4}', b"no JSON", b'{"user":"bob","n":5}')
     tile, _ = world.index.existing_tile(HOUR)
-    renew(world.store, marker(world), tile, expected_marker(world))
+    renew_marker(world.store, marker(world), tile, expected_marker(world))
     return world
 
 
@@ -96,7 +96,7 @@ def marker(world: Parts) -> str:
 
 def expected_marker(world: Parts) -> bytes:
     tile, _ = world.index.existing_tile(HOUR)
-    return body_of("objects", world.index.topic, tile, Commits(world.index, HOUR, tile.commits))
+    return build_marker_body("objects", world.index.topic, tile, Commits(world.index, HOUR, tile.commits))
 
 
 def configure(world: Parts, settings: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.index.commit.dead_letter_reasons import reason_of
+from s3lake.index.commit.dead_letter_reasons import normalize_reason
 from s3lake.index.commit.documents import Recorded
 from s3lake.land.change.committed_dead_letters import letters_of
 from s3lake_tests.land.change.parts import run_change
@@ -75,9 +75,9 @@ def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
 def test_a_reason_is_found_as_it_is_counted() -> None:
     lake = Lake().land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
     (message, other) = lake.letters().values()
-    assert reason_of(message) == reason_of(other) != message
+    assert normalize_reason(message) == normalize_reason(other) != message
     lake.mended(**MENDED)
-    assert [one.landed for one in lake.replay(f"layout: {reason_of(message)}")] == [2]
+    assert [one.landed for one in lake.replay(f"layout: {normalize_reason(message)}")] == [2]
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:

@@ -31,7 +31,7 @@ def find_keys(connection: S3Connection) -> Keys:
     pyiceberg itself can neither use a profile for S3 nor assume a role as `s3.role` describes it.
     """
     named = connection.access_key_id, connection.profile, connection.source, connection.role_arn
-    keys = client.find_keys(connection) if any(named) else None
+    keys = client.find_access_keys(connection) if any(named) else None
     if keys is None:
         return {}
     texts = {"access-key-id": keys.access_key, "secret-access-key": keys.secret_key, "session-token": keys.token}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours as hourly
 from s3lake.config.model.table import HOUR
 from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
-from s3lake.index.commit.documents import File, files_of
+from s3lake.index.commit.documents import File, collect_files
 from s3lake.index.commit.index import TopicIndex
 from s3lake.lake.table.iceberg import iceberg_catalog, table_commits
 from s3lake.lake.table.iceberg.entries import Footers, find_hour
@@ -264,7 +264,7 @@ def _split_hours(hours: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _list_data_files(taken: Iterable[TableDifference]) -> list[File]:
-    return files_of(chain.from_iterable(hour.listed for hour in taken), "data")
+    return collect_files(chain.from_iterable(hour.listed for hour in taken), "data")
 
 
 def _take_hours(behind: Sequence[TableDifference]) -> tuple[list[TableDifference], list[str]]:
@@ -272,7 +272,7 @@ def _take_hours(behind: Sequence[TableDifference]) -> tuple[list[TableDifference
     taken: list[TableDifference] = []
     files = 0
     for position, hour in enumerate(behind):
-        files += len(files_of(hour.added, "data"))
+        files += len(collect_files(hour.added, "data"))
         if taken and files > _FILES:
             return taken, [other.hour for other in behind[position:]]
         taken.append(hour)

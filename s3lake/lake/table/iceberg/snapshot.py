@@ -10,9 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
-from s3lake.index.commit.documents import File, Manifest, files_of
+from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.replacing_attempts import offset_ranges_of
+from s3lake.index.commit.replacing_attempts import list_offset_ranges
 from s3lake.lake.table.iceberg import table_commits
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
 from s3lake.lake.table.iceberg.iceberg_columns import list_schemas, widen_schema
@@ -72,7 +72,7 @@ def commit_snapshot(
     for difference in taken:
         hour = difference.hour
         if hour not in existing:
-            added[hour] = files_of(difference.added, "data")
+            added[hour] = collect_files(difference.added, "data")
             continue
         listed = name_files(footers.bucket, difference.listed)
         added[hour] = [file for name, file in listed.items() if name not in existing[hour]]
@@ -125,7 +125,7 @@ def list_files(table: Table, hours: Sequence[str]) -> Files:
 
 def name_files(bucket: str, manifests: Iterable[Manifest]) -> dict[str, File]:
     """Return the data files of commits by their names in tables."""
-    return {make_object_uri(bucket, file.key): file for file in files_of(manifests, "data")}
+    return {make_object_uri(bucket, file.key): file for file in collect_files(manifests, "data")}
 
 
 def _start_transaction(table: Table) -> Transaction:
@@ -152,7 +152,7 @@ def _summarize(index: TopicIndex, taken: Sequence[TableDifference], notes: Mappi
 def _merge_offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
     """Return the offset ranges by topic-partition, merged if they are adjacent."""
     intervals: dict[int, list[list[int]]] = defaultdict(list)
-    for partition, start, end in offset_ranges_of(manifests):
+    for partition, start, end in list_offset_ranges(manifests):
         before = intervals[partition]
         if before and before[-1][1] == start:
             before[-1][1] = end

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError
-from s3lake.index.commit.documents import files_of
+from s3lake.index.commit.documents import collect_files
 from s3lake.index.commit.sums import Commits
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.change.condition import Condition
@@ -57,7 +57,7 @@ class Lake(World):
     def listed(self) -> set[str]:
         """Keys of all data that the index lists."""
         index = self.shelf.index
-        return {file.key for tile in index.tiles() for file in files_of(Commits(index, tile.hour, tile.commits))}
+        return {file.key for tile in index.tiles() for file in collect_files(Commits(index, tile.hour, tile.commits))}
 
 
 @pytest.fixture
