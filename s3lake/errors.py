@@ -34,7 +34,7 @@ class RecordError(TerminalError):
     """A record was refused by a stage, and the sink does not tolerate errors.
 
     Attributes:
-        place: which record, which stage and why, by name.
+        place: the record's place, the stage and the reason, by name.
     """
 
     def __init__(self, message: str, **place: str | int) -> None:

@@ -12,8 +12,8 @@ def load_plugin(name: str, group: str, ours: Mapping[str, str], setting: str, wh
     """Load the object that the entry point `name` of `group` refers to.
 
     Args:
-        name: as the configuration has it.
-        group: of entry points.
+        name: the name that the configuration has.
+        group: the group of entry points.
         ours: the ones that come with s3lake, as entry points write them: `module:name`.
         setting: the place of the name in the configuration.
         what: the noun for an entry point of this group.

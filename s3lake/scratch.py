@@ -36,7 +36,7 @@ def open_temporary(size: int, remedy: str = "") -> IO[bytes]:
     """Open a temporary file without a buffer, which would keep what the disk refused and refuse to be closed.
 
     Raises:
-        LocalDiskError: as `scratch`.
+        LocalDiskError: the local disk is full or not writable, see `scratch`.
     """
     with scratch(size, remedy):
         return tempfile.TemporaryFile(prefix="s3lake-", buffering=0)
@@ -46,7 +46,7 @@ def write_all(file: IO[bytes], data: bytes, remedy: str = "") -> None:
     """Write all of `data` to the end of such a file: one write may take a part of it.
 
     Raises:
-        LocalDiskError: as `scratch`.
+        LocalDiskError: the local disk is full or not writable, see `scratch`.
     """
     with scratch(len(data), remedy):
         left = memoryview(data)

@@ -75,8 +75,8 @@ class Outcome(NamedTuple):
     """Something that a command has done with --yes, or would do.
 
     Attributes:
-        row: for `--json`.
-        summary: for people.
+        row: the outcome for `--json`, by the names of its fields.
+        summary: the outcome as a sentence for people.
         possible: False if something prevents it, which the summary names.
     """
 
@@ -146,7 +146,7 @@ class Request:
 
         Args:
             config: what was loaded before; None to load it now.
-            fail_fast: to look only: give up within seconds.
+            fail_fast: True to give up within seconds, for commands that only look.
             tables: select also what only the indexes of the sinks have: tables of assets, and topics that match an
                 expression and that Kafka has no longer.
 
@@ -202,7 +202,7 @@ class Request:
         """Call `work` for each selected target. One that fails is reported, the others go on.
 
         Raises:
-            typer.Exit: with code 3 if one has failed; with 2 if all have, and trying again does not help.
+            typer.Exit: exit code 3 if one has failed; 2 if all have, and trying again does not help.
         """
         targets = list(self.targets()) if targets is None else targets
         errors = []

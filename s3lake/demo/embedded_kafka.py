@@ -59,7 +59,7 @@ class EmbeddedKafka(Service):
 
         Args:
             directory: keeps the topics for a later start; None for a temporary directory.
-            settings: of the broker, in addition to ours; so are `listeners`.
+            settings: the broker's settings, in addition to ours; so are `listeners`.
 
         Raises:
             ConfigurationError: no suitable Java was found.

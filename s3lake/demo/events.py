@@ -106,7 +106,7 @@ def produce_demo(
         bootstrap_servers: Kafka's address.
         records: committed records over both topics.
         now: the present, with a time zone.
-        topics: of orders and of clicks; events are appended to topics that exist.
+        topics: the names of the topics of orders and clicks; events are appended to topics that exist.
         partitions: topic-partitions of topics that do not exist.
         fields: see `Fields`; they replace the shop's own of that name.
         progress: called now and then with the number of committed records produced so far.

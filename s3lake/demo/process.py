@@ -177,7 +177,7 @@ def start_server(
     """Start a server on free ports and wait until it serves. Return its process, its ports and its directory.
 
     Args:
-        name: of its log and of its temporary directory.
+        name: the name of its log and of its temporary directory.
         prepare: gets the ports and the directory.
         error: is raised if the server does not start; the message ends with its log.
         ports: how many it needs.

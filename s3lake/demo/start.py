@@ -115,9 +115,9 @@ class Demo:
         home: the directory of the configuration, Dagster's state and Kafka's log.
         config_path: the native configuration of the demo.
         hours: the closed hours that events were produced for, and the open one.
-        topics: of orders and of clicks.
+        topics: the names of the topics of orders and clicks.
         fields: fields that events have in addition, because the configuration names them.
-        produced: by topic.
+        produced: the events of each topic, by its name.
         spark: the server of warm sessions; None if the session is this process's own.
     """
 

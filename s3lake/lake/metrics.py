@@ -33,7 +33,7 @@ class TopicProgress:
     """How far a topic is, by the index.
 
     Attributes:
-        reached: per topic-partition, the end of what is landed.
+        reached: the end of what is landed of each topic-partition.
         tiles: the newest tiles, the newest first.
         incomplete: hours that are over and not complete: of `tiles`, or after them.
         sealed: the last hour up to which all are sealed; None if there is none.

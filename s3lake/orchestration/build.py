@@ -127,7 +127,7 @@ def resources(
 
     Args:
         config: the configuration.
-        translator: that of the assets; the keys begin with its prefix, else with `s3lake`.
+        translator: the translator of the assets; the keys begin with its prefix, else with `s3lake`.
         s3: a `dagster_aws.s3.S3Resource` of the project, or the key of one, in place of the configuration's S3.
         spark: a resource with a `spark_session`, as `LazyPySparkResource`, or the key of one, in place of its Spark.
 

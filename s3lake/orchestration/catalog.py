@@ -35,10 +35,10 @@ class Catalog:
     """The assets and names of one configuration.
 
     Attributes:
-        topics: by sink.
+        topics: the topics of each sink, by its name.
         routes: every topic of every sink.
         own_resources: the project's own for `s3` and `spark`: an object, or the key of one.
-        resource_keys: of `s3` and `spark`.
+        resource_keys: the keys of the resources `s3` and `spark`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Catalog:
 
         Args:
             translator: the user's, if any.
-            topics: by sink; without them the broker is asked for the topics of an expression.
+            topics: the topics of each sink; without them the broker is asked for the topics of an expression.
             resources: see `own_resources`.
 
         Raises:

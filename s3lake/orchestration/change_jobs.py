@@ -47,8 +47,8 @@ class HoursConfig(ChangeConfig):
 class EraseConfig(HoursConfig):
     """Run config of the job that erases rows. Dagster stores it, and shows it to everybody who can see the run."""
 
-    where: str = Field(description="Which rows: a condition over the columns of an object, in DuckDB's SQL.")
-    dead_letters: str | None = Field(None, description="Which dead letters, if they lack the columns of `where`.")
+    where: str = Field(description="The condition for rows over the columns of an object, in DuckDB's SQL.")
+    dead_letters: str | None = Field(None, description="The condition for dead letters without the columns of `where`.")
 
 
 class ReplayConfig(HoursConfig):

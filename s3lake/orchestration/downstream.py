@@ -127,9 +127,9 @@ def forward(
         topics: the topics to forward; default: all topics of the sink.
         to: `postgres`, `mongodb`, `elasticsearch`, `quickwit`, `stdout`, the name of a plugin's entry point in the
             group `s3lake.forwards`, or an object such as these make.
-        options: of a destination that is given by name.
-        name: of the destination in keys of assets; default: its own name.
-        translator: that of the configuration's assets.
+        options: the options of a destination that is given by name.
+        name: the name of the destination in keys of assets; default: its own name.
+        translator: the translator of the configuration's assets.
         resources: the project's own for `s3` and `spark`, as `build_definitions` takes them.
 
     Raises:

@@ -29,7 +29,7 @@ class TopicView:
 
     Attributes:
         head: None if nothing is landed yet.
-        tiles: of the hours that may be due, and of the newest hour.
+        tiles: the tiles of the hours that may be due, and of the newest hour.
         ends: end offset per topic-partition in Kafka.
     """
 

@@ -28,7 +28,7 @@ class KafkaHours:
     """Hours of a topic in Kafka: the value of a sink's asset. Nothing is read until the sink's IO manager lands them.
 
     Attributes:
-        context: of the asset's run; it names the asset, and with it the topic.
+        context: the context of the asset's run; it names the asset, and with it the topic.
         hours: the hours to land, in order; without them the run's partitions.
         rewrite: land complete hours again, in place of what was landed.
         landed: what was landed, once the IO manager is done; each hour has its tile, its sums and its manifests.

@@ -19,7 +19,7 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
         announced: ranges of hours that are known to be announced as sealed.
         swept_ms: when hours were requested last that only keep objects which a table may list.
         landed: the sum of end offsets up to which nothing waits; -1 if the index has to be read.
-        waiting_since_ms: since when something waits, as the ticks saw it; 0 if nothing does.
+        waiting_since_ms: the time of the tick that first saw something wait, in epoch milliseconds; 0 if nothing waits.
         due_offsets: offsets that are due by their number or size.
         look_at_ms: when the index has to be read, also if Kafka has nothing new.
         looked_ms: when it was read last.

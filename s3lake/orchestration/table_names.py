@@ -30,8 +30,8 @@ def refuse_shared_names(catalog: Catalog, assets: Iterable[dg.AssetsDefinition])
     """Refuse assets whose tables would have one name in a sink, or the name of a topic of the sink.
 
     Args:
-        catalog: of the sinks.
-        assets: of the whole code location; an asset that lands no table in a sink is passed over.
+        catalog: the catalog of the sinks.
+        assets: the assets of the whole code location; an asset that lands no table in a sink is ignored.
 
     Raises:
         ConfigurationError: the message names both assets.

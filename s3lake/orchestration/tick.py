@@ -68,7 +68,7 @@ class Tick:
     Attributes:
         ends: end offsets by topic and topic-partition.
         together: True if one run lands all that is due.
-        runs: by sink.
+        runs: the runs of each sink, by its name.
         open: opens the index of a topic, and cannot land.
     """
 

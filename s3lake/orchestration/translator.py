@@ -45,7 +45,7 @@ def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
 
     Args:
         sink: the sink.
-        over: without the current hour: only an hour that is over can be sealed.
+        over: True to leave out the current hour: only an hour that is over can be sealed.
     """
     return dg.HourlyPartitionsDefinition(
         start_date=sink.start, fmt=hours.FORMAT, timezone="UTC", end_offset=0 if over else 1

@@ -17,10 +17,10 @@ class LogRange:
         log_end: last stable offset: what a read_committed reader may read up to.
         hour_start: first offset stamped in the hour or later, `log_end` if there is none.
         hour_end: first offset stamped in the following hour or later, `log_end` if there is none.
-        epoch: of the leader that answered: every record below `log_end` was written under it or an earlier one. None if
-            brokers do not say.
+        epoch: the epoch of the leader that answered: every record below `log_end` was written in it or in an earlier
+            one. None if brokers do not report it.
         next_stamp_ms: timestamp of the record at `hour_end`, epoch milliseconds. None if no record below `log_end` is
-            stamped so late, or if the source does not say.
+            stamped so late, or if the source does not report it.
     """
 
     log_start: int
@@ -37,7 +37,7 @@ class TopicOffsets:
 
     Attributes:
         topic_id: Kafka's own id of the topic: another one after it was deleted and created again.
-        partitions: per topic-partition; empty while the topic does not exist.
+        partitions: the range of each topic-partition; empty while the topic does not exist.
     """
 
     topic_id: str
@@ -93,7 +93,7 @@ class Offsets(Protocol):
         belong to other records, if to any.
 
         Args:
-            reached: per topic-partition an offset up to which the log went, and the leader's epoch then.
+            reached: an offset up to which each topic-partition's log went, and the leader's epoch then.
         """
         ...
 

@@ -73,7 +73,7 @@ class _NoSource:
         """Refuse what is asked.
 
         Raises:
-            ConfigurationError: in any case.
+            ConfigurationError: the configuration has no source: each use raises it.
         """
         raise ConfigurationError("no sink of the configuration has topics: add kafka, or source, and topics to read")
 

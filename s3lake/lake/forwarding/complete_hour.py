@@ -33,9 +33,9 @@ class Row(NamedTuple):
 
     Attributes:
         partition: topic-partition.
-        offset: if its envelope contains it; else None.
+        offset: the record's offset, if its envelope contains it; else None.
         file: the key of its object.
-        number: in that object, from 0; no other row has the same `file` and number.
+        number: the number of the row in that object, from 0; no other row has the same `file` and number.
         document: the record as it is in the object, as JSON.
     """
 
@@ -58,11 +58,11 @@ class CompleteHour:
     Attributes:
         sink: name of the sink, or of its index: a sink that was renamed forwards no hour again.
         topic: one of its topics.
-        hour: as `2026-11-20T05`, UTC.
+        hour: the hour in UTC, such as `2026-11-20T05`.
         bucket: the bucket that it was landed in.
         commits: the ids of its commits.
         content: a digest of these: it changes with a rewrite.
-        offsets: per topic-partition the start and end offset of the hour.
+        offsets: the start and end offset of the hour for each topic-partition.
         rows: their number.
     """
 
@@ -170,7 +170,7 @@ class Forwarded:
     """The result for an hour.
 
     Attributes:
-        hour: as it was forwarded.
+        hour: the hour that was forwarded, with the content that it had then.
         outcome: `written`, `replaced` if an earlier content was there, or `there already`.
     """
 

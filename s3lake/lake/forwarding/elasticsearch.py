@@ -29,12 +29,12 @@ class Elasticsearch(LedgerDestination):
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        url: of the server, without a user.
+        url: the server's address, without a user.
         index: its name. It is created if it does not exist.
         record: how the records are mapped: `object`, by their fields, or `flattened`, as one field.
         api_key: encoded, as Elasticsearch gives it; never printed.
-        username: with the password, instead of a key; never printed.
-        password: of the user.
+        username: the user who logs in with the password, instead of a key; never printed.
+        password: the user's password; never printed.
         ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:

@@ -24,11 +24,11 @@ class Api:
 
     Args:
         product: the name of the server's product.
-        url: of the server, without a user.
+        url: the server's address, without a user.
         what: the index or table there, as messages call it.
         key: the name of its option, its scheme, and the secret if there is one; never printed.
-        username: with the password, instead of a key; never printed.
-        password: of the user.
+        username: the user who logs in with the password, instead of a key; never printed.
+        password: the user's password; never printed.
         ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:
@@ -61,8 +61,8 @@ class Api:
         """Send a request and return the server's answer. Return None if its status is one of `allowed`.
 
         Args:
-            method: of the request.
-            path: with its query.
+            method: the HTTP method of the request.
+            path: the path of the request, with its query.
             body: bytes are lines of JSON, anything else becomes one document.
             allowed: statuses that are not errors.
 

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     Attributes:
         bucket: the bucket that the hour was landed in.
-        content: of the hour, as `CompleteHour.content`.
+        content: the content of the hour, the value of `CompleteHour.content`.
         complete: True if all rows of that content are there, and no others.
         version: another one after each change of the entry.
     """

@@ -45,12 +45,12 @@ class MongoDB(LedgerDestination):
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        uri: of the servers: `mongodb://db:27017/?replicaSet=rs0`. Its user is never printed.
+        uri: the servers' address: `mongodb://db:27017/?replicaSet=rs0`. Its user is never printed.
         database: the database of the collection.
         collection: its name. It is created if it does not exist.
         record: what a record becomes: a `document`, or a `text` of its JSON.
-        username: if it is not in `uri`.
-        password: of the user.
+        username: the user who logs in, if `uri` has none.
+        password: the user's password; never printed.
 
     Raises:
         ConfigurationError: an argument is not valid.

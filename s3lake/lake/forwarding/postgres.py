@@ -49,8 +49,8 @@ class Postgres:
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        conninfo: of libpq: `host=db dbname=lake user=forward`, or an address; libpq reads the rest, such as the
-            password, from `PGPASSWORD`, its password file or its service file. Never printed.
+        conninfo: the connection string of libpq: `host=db dbname=lake user=forward`, or an address; libpq reads the
+            rest, such as the password, from `PGPASSWORD`, its password file or its service file. Never printed.
         table: its name, with or without a schema. It is created if it does not exist.
         record: the type of its column `record`: jsonb, json, or text.
 

@@ -52,11 +52,11 @@ class Quickwit:
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        url: of the server, without a user.
+        url: the server's address, without a user.
         index: the beginning of the names of all indexes.
-        token: of a gateway before the server, which has no users itself; never printed.
-        username: with the password, instead of a token; never printed.
-        password: of the user.
+        token: the token of a gateway before the server, which has no users itself; never printed.
+        username: the user who logs in with the password, instead of a token; never printed.
+        password: the user's password; never printed.
         ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:

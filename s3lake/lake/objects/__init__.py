@@ -22,8 +22,8 @@ class OpenFile(NamedTuple):
     """A file of columns; CSV has texts.
 
     Attributes:
-        schema: of all that the file has.
-        batches: of the columns that were asked for.
+        schema: the schema of all columns of the file.
+        batches: the rows, with the columns that the reader wants.
     """
 
     schema: pa.Schema

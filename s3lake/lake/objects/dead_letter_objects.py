@@ -41,7 +41,7 @@ class StoredDeadLetter:
     """A refused record, and why it was refused.
 
     Attributes:
-        line: as it is in its object, without the end of the line.
+        line: the line of the object, without its end.
     """
 
     topic: str

@@ -28,7 +28,7 @@ class ObjectShape(FileForm, frozen=True):
     """The form of the objects of one stream, and their columns: plain values, which travel to Spark's workers.
 
     Attributes:
-        columns: that the manifest says the files have; None if it does not.
+        columns: the columns of the files by the manifest; None if it has none.
         json_as_text: True if JSON without a schema is in columns as its text, as keys are in files of their own.
         bare_column: the one column that a datum of an Avro file is; "" if it is a record of columns.
         uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.

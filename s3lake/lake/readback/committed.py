@@ -33,16 +33,16 @@ class CommittedFile:
     """One object of records that a commit of an hour consists of.
 
     Attributes:
-        bucket: that it is in.
+        bucket: the bucket of the object.
         key: its whole key.
-        hour: that it was landed in, as `2026-11-20T05`.
+        hour: the hour that the file was landed in, such as `2026-11-20T05`.
         commit: id of the commit.
         partition: topic-partition of its records.
-        first_offset: of its first record.
-        last_offset: of its last one.
+        first_offset: the offset of its first record.
+        last_offset: the offset of its last record.
         rows: records in it.
         bytes: its size.
-        format: as `format.type` calls it.
+        format: the value of `format.type`.
         schema: the columns that it is read into; for a CSV file without a header line its columns, in their order.
     """
 
@@ -73,7 +73,7 @@ def files(
         config: the configuration, or where it is.
         sink: name of one of its sinks.
         topic: one of its topics.
-        hours: as `2026-11-20T05`, UTC; None for all that the index has.
+        hours: the hours in UTC, such as `2026-11-20T05`; None for all that the index has.
         allow_incomplete: take what is there of hours that are not landed, or only in part.
 
     Raises:

@@ -83,7 +83,7 @@ def verify_against(
     """Compare what a sink has landed of a topic with its log, and name what it should have landed and has not.
 
     Args:
-        log: of the topic; it is not closed.
+        log: the topic's log; it is not closed.
         advance: called with how many more of the committed offsets are compared.
 
     Raises:

@@ -31,7 +31,7 @@ def decode_connect(
     """Decode a value by the schema that it brings; `plain` decodes JSON without a schema.
 
     Args:
-        has_floats: if not, floats and doubles stay the numbers that they are in JSON.
+        has_floats: True if numbers become floats and doubles by their schema; else they stay as they are in JSON.
         null_to_default: whether the files have the default of a schema where Kafka has a null.
     """
     try:

@@ -58,7 +58,7 @@ class ComparedCounts:
 
     Attributes:
         kafka_records: committed records that Kafka delivered between the tile's start and what is committed.
-        not_compared: of these, records that were only counted: `not_checkable` has the reason.
+        not_compared: the number of these records that were only counted: `not_checkable` has the reason.
         landed: rows in data files: as read, or as the index says for files that lie wholly outside of what Kafka has.
         skipped: records that the sink leaves out: without a value, or by a filter of its transforms.
         dead_letters: records that are dead letters.

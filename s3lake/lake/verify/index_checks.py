@@ -123,7 +123,7 @@ def find_unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_
     running, another hour's or another sink's, and `clean` ends what is left of one that failed.
 
     Args:
-        manifests: of all commits that the hour's tile lists.
+        manifests: the manifests of all commits that the hour's tile lists.
         is_alone: whether nothing but s3lake has written into the hour.
     """
     keys = {file.key for manifest in manifests for file in manifest.files}

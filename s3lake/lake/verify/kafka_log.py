@@ -28,7 +28,7 @@ class KafkaLog:
     """`Log` of a real cluster.
 
     Args:
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
+        properties: the configuration's properties, see `s3lake.source.kafka.client_properties`.
         patience_s: how long reading goes on without a record or an end before it is given up.
     """
 

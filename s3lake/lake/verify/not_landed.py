@@ -35,7 +35,7 @@ class Grid:
     """The hours that are verified, and the clock.
 
     Attributes:
-        start: from here on every hour should have a tile.
+        start: the first hour that should have a tile; each later one should have one too.
         first: the first hour asked for; None for the first that has a tile, or should.
         last: the last hour asked for, included; None for the present.
         grace_ms: how long after its end an hour stays open.

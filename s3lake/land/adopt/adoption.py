@@ -35,7 +35,7 @@ class Authority:
 
     Attributes:
         place: the consumer group or the directory of locks, for people.
-        offsets: per topic-partition the first offset that has not landed.
+        offsets: the first offset of each topic-partition that has not landed.
         problems: topic-partition -> why the source does not say an offset for it.
         group: the connector's consumer group, which says if the connector runs.
     """
@@ -51,7 +51,7 @@ class Evidence:
     """Everything that was found of a topic.
 
     Attributes:
-        newest: per topic-partition the highest offset in the name of an object, and the object's key.
+        newest: the highest offset of each topic-partition in the name of an object, and the object's key.
         names_place: the place where objects were listed, for people.
         log: log start and last stable offset of each topic-partition that Kafka has.
     """
@@ -107,8 +107,8 @@ def adopt(
     Args:
         connector: the connector to continue.
         sink: the sink that the connector's configuration becomes.
-        index: of the sink and topic; it must not have a tile yet.
-        offsets: of Kafka's log.
+        index: the index of the sink and topic; it must not have a tile yet.
+        offsets: the offsets of Kafka's log.
         groups: the consumer groups of the same cluster.
         now_ms: the present time.
         chosen: topic-partition -> first offset to land, as the user decided.

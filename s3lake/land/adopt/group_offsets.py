@@ -37,7 +37,7 @@ class GroupOffsets:
     """A consumer group.
 
     Attributes:
-        offsets: of one topic, per topic-partition: the next offset to read.
+        offsets: the next offset to read of each topic-partition of one topic.
         running: its state, where it is not an empty group; empty where it is.
     """
 
@@ -57,7 +57,7 @@ class KafkaGroups:
     """`Groups` of a real cluster.
 
     Args:
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
+        properties: the configuration's properties, see `s3lake.source.kafka.client_properties`.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] = {}) -> None:

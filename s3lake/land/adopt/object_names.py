@@ -21,7 +21,7 @@ class NamePattern:
 
     Attributes:
         prefix: the beginning of each key.
-        pattern: of a whole key, with the groups `partition` and `offset`.
+        pattern: the pattern of a whole key, with the groups `partition` and `offset`.
         char: the padding of numbers.
     """
 

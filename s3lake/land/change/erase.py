@@ -69,8 +69,8 @@ class EraseConditions:
     """The conditions for rows to be erased.
 
     Attributes:
-        where: of data and sidecars.
-        dead_letters: of dead letters, which have other columns; None to use `where` if they have its columns.
+        where: the condition for rows of data and sidecars.
+        dead_letters: the condition for dead letters, which have other columns; None for `where`, if it fits them.
     """
 
     where: Condition

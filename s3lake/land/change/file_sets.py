@@ -116,7 +116,7 @@ def copy_file(
 
     Args:
         commit: the id of the new commit.
-        key: of the new object; empty for `key_in_commit`.
+        key: the key of the new object; empty for `key_in_commit`.
         without: the rows that are left out; not all of them.
 
     Raises:
@@ -145,7 +145,7 @@ def stage_files(
 
     Args:
         tasks: bytes of the sources, and the task.
-        files: of the new commit.
+        files: the files of the new commit.
         large_at_once: tasks with sources above the size of a part; each holds parts and row groups in memory.
     """
     parts: dict[bool, list[Callable[[], Iterable[File]]]] = {True: [], False: []}

@@ -46,10 +46,10 @@ class HourChange:
 
     Attributes:
         summary: the same in words.
-        records: that it takes out of the hour.
-        files: of the hour, or of the commits that are replaced; sidecars and dead letters included.
-        bytes: of these files.
-        objects: that lose some of their rows; sidecars hold the same records as the data.
+        records: the number of records that it removes from the hour.
+        files: the number of files of the hour, or of the replaced commits; sidecars and dead letters included.
+        bytes: the size of these files, in bytes.
+        objects: the objects that lose some of their rows; sidecars hold the same records as the data.
         blocker: the reason why the hour stays as it is; empty if it does not.
         uncounted: commits that were replaced before another writer, or the blocker, stopped the change. The other
             attributes are of what was found after that.

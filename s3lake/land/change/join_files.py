@@ -35,7 +35,7 @@ class _NewObject:
     """One object that is being written; `sending` makes the requests of its upload.
 
     Attributes:
-        shape: of the object if it is compared with its sources; else None.
+        shape: the shape of the object if it is compared with its sources; else None.
         sources: the digest of their records.
     """
 
@@ -79,7 +79,7 @@ class FileJoiner:
 
     Attributes:
         commit: the new commit.
-        shapes: of the streams whose new files are compared with their sources.
+        shapes: the shapes of the streams whose new files are compared with their sources.
     """
 
     store: Store

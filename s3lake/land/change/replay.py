@@ -62,8 +62,8 @@ class ReplayResult:
         replaced: the commit that had them.
         commit: the commit that replaces it; None if nothing changed, or was only tried.
         chosen: how many there were.
-        landed: of them.
-        skipped: of them: the present configuration leaves them out.
+        landed: the number of the chosen that landed.
+        skipped: the number of the chosen that the present configuration leaves out.
         refused: why the others stay.
     """
 

@@ -225,8 +225,8 @@ def restore(
 
     Args:
         request: the records.
-        bootstrap_servers: of the cluster.
-        properties: for the Kafka clients, as in the configuration.
+        bootstrap_servers: the addresses of the cluster, `HOST:PORT` with commas.
+        properties: the properties of the Kafka clients, by the names of the configuration.
         advance: called with how many records are in the topic.
 
     Raises:

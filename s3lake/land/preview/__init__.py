@@ -53,7 +53,7 @@ def preview(
     Hours end as tiles do: at the first record of the next one, so what comes late stays with what it came with.
 
     Args:
-        records: in any order; offsets of a topic-partition are unique.
+        records: the records, in any order; offsets of a topic-partition are unique.
         now_ms: the micro-batch's wallclock, epoch milliseconds; now without it.
         spark: the session's settings, of which only a sink with SQL has need.
 

@@ -39,7 +39,7 @@ def translate_error(error: Exception, what: str) -> Exception:
     """Translate an exception of Spark.
 
     Args:
-        error: of a job, or of a session that was to be made; an error of other code is returned as it is.
+        error: an error of a job, or of a session that starts; an error of other code is returned unchanged.
     """
     if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):
         return error

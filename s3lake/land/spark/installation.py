@@ -29,8 +29,8 @@ class Installation(NamedTuple):
     """The versions that a process runs.
 
     Attributes:
-        version: of s3lake; empty if there is none.
-        digest: of its code, which in a checkout changes without the version.
+        version: the version of s3lake; empty if there is none.
+        digest: a digest of its code, which in a checkout changes without the version.
         python: the version that Spark compares, without its last number.
     """
 

@@ -27,7 +27,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     """The first record of a task that fails it; the task has dropped its uploads.
 
     Attributes:
-        forbidden: by the sink's contract, whatever is tolerated.
+        forbidden: True if the sink's contract forbids the record, whatever is tolerated.
     """
 
     partition: int
@@ -186,8 +186,8 @@ def is_judged_by(recorded: Recorded, columns: Columns, integral: Collection[str]
     the same time, may have seen integers beyond 2^53 where these saw fractions, or fractions where these saw such.
 
     Args:
-        recorded: by now.
-        columns: of the files when the tasks began.
+        recorded: the columns that the index has recorded by now.
+        columns: the columns of the files when the tasks began.
         integral: paths that stayed integers for them.
         done: what they staged.
     """

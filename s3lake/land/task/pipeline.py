@@ -46,7 +46,7 @@ class Work:
 
     Attributes:
         hour_start_ms: records stamped earlier are counted as late.
-        columns: of the sink's files; None if the format has no columns that grow.
+        columns: the columns of the sink's files; None if the format has no columns that grow.
         wallclock_ms: the micro-batch's time, epoch milliseconds.
         chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.table`.
         projection: the sink's SQL.
@@ -54,7 +54,7 @@ class Work:
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
         log: what is logged of a refused record: `none`, its offset, stage and `reason`, or the rest of its `place` too.
-        witness: of each refused record; only in the driver's process.
+        witness: a function that is called with each refused record; only in the driver's process.
     """
 
     stores: Stores

@@ -36,9 +36,9 @@ class FileRule:
     """How a sink's files are written and when they are closed, as plain values; sizes are bytes.
 
     Attributes:
-        formats: of each stream.
+        formats: the file format of each stream.
         span_ms: the times of a file lie less than that apart; None for any.
-        endings: of the keys of each stream but `data`.
+        endings: the ends of the keys of each stream but `data`.
     """
 
     formats: Mapping[str, FileFormat]

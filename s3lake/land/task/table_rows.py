@@ -114,10 +114,10 @@ class RowStage:
     """Stages rows, as plain values that travel to Spark's workers.
 
     Attributes:
-        name: of the table, in errors.
+        name: the name of the table, for errors.
         stores: opens the bucket.
         plain: the columns of the rows in types that files have.
-        columns: of the files; rows lack columns that only other tables of the sink have.
+        columns: the columns of the files; rows lack columns that only other tables of the sink have.
         stamp_ms: the time of each row for the layout: when its hour begins.
     """
 

@@ -39,13 +39,13 @@ class IggyConnection:
     Attributes:
         address: `HOST:PORT`.
         transport: `tcp`, `quic`, `http` or `websocket`.
-        username: of a user who may read.
-        password: of that user.
+        username: the name of a user who may read the topics.
+        password: the user's password.
         token: a personal access token instead of both; not over HTTP.
         tls: whether the connection is encrypted; QUIC always is.
-        ca_file: who the server's certificate is signed by; None for the machine's authorities.
+        ca_file: the file of the authorities that may sign the server's certificate; None for the machine's.
         domain: whom the certificate is of; None for the host of `address`.
-        timeout_s: within which every question is answered.
+        timeout_s: the time within which each request is answered, in seconds.
     """
 
     address: str

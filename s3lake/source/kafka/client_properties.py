@@ -78,7 +78,7 @@ class ErrorLog:
     librdkafka mends connections by itself, and would write several lines a second to stderr while brokers are down.
 
     Args:
-        settings: of the client.
+        settings: the client's settings, by librdkafka's names.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:

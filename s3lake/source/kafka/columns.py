@@ -78,7 +78,7 @@ class CompiledTake:
     """`Take` by `columns.c`.
 
     Args:
-        path: of the library.
+        path: the path of the compiled library.
 
     Raises:
         OSError: it is missing, or not compiled of this columns.c for this platform.

@@ -29,8 +29,8 @@ class ConsumerGroup:
     """The group `s3lake-<sink>`. Its offsets are set from outside, which brokers allow while it has no members.
 
     Attributes:
-        name: of the group.
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
+        name: the name of the group.
+        properties: the configuration's properties, see `s3lake.source.kafka.client_properties`.
     """
 
     name: str

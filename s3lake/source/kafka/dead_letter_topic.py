@@ -40,13 +40,13 @@ class DeadLetterTarget:
     """The topic for a sink's refused records of one topic, as plain values.
 
     Attributes:
-        name: of the topic that they go to.
-        topic: which they come from.
+        name: the name of the topic that gets the dead letters.
+        topic: the name of the topic that the records come from.
         connector: what context headers call the sink.
         context_headers: whether there are any.
-        replication_factor: of the topic, should it have to be created; -1 for the brokers' own.
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`; secrets among them.
-        timeout_s: within which a record has to be taken.
+        replication_factor: the number of replicas if the topic has to be created; -1 for the brokers' default.
+        properties: the configuration's properties, secrets included: see `s3lake.source.kafka.client_properties`.
+        timeout_s: the time within which the brokers accept a record, in seconds.
     """
 
     name: str

@@ -81,8 +81,8 @@ class KafkaOffsets:
     KafkaUnavailableError if the brokers do not answer in time, and ConfigurationError if they refuse to.
 
     Args:
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`.
-        timeout_s: within which every method answers or raises.
+        properties: the configuration's properties, see `s3lake.source.kafka.client_properties`.
+        timeout_s: the time within which each method returns or raises, in seconds.
 
     Raises:
         ConfigurationError: a property cannot be translated; what librdkafka itself refuses shows at the first question.

@@ -68,7 +68,7 @@ class KafkaReader:
     """The cluster as a task reaches it: plain values that travel to workers.
 
     Attributes:
-        properties: as in the configuration, see `s3lake.source.kafka.client_properties`; secrets among them.
+        properties: the configuration's properties, secrets included: see `s3lake.source.kafka.client_properties`.
     """
 
     bootstrap_servers: str

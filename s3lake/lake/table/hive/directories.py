@@ -20,17 +20,17 @@ class HiveTable:
     """A table that lists directories.
 
     Attributes:
-        name: of the table.
-        columns: of its files, without the columns that directories name; files of CSV have these under another name.
+        name: the name of the table.
+        columns: the columns of its files, without the hidden ones; files of CSV have these under another name.
         hidden: columns that directories name: engines take their values from there.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
         form: format of the files as in `format.type`; `delimited` for rows of CSV that quote nothing.
         header: True if it is CSV whose files begin with the names of their columns.
         partitions: names of directories, outermost first.
-        values: of each existing partition.
-        ending: of all names of files, from the last dot on; empty if they differ, or have none.
+        values: the values of each existing partition.
+        ending: the end of all names of files, from the last dot on; empty if they differ, or have none.
         deep: True if files are in directories further down that are not partitions.
-        first_days: of partitions that are days, the first in the bucket; an adopted topic's began before the index.
+        first_days: the first days of partitions that are days; an adopted topic's began before the index.
     """
 
     name: str

@@ -32,7 +32,7 @@ class SyncResult:
     """A snapshot.
 
     Attributes:
-        hours: that it changed.
+        hours: the hours that the snapshot changed.
         commits, files, rows: the numbers that it added.
         removed: number of files that it removed.
     """
