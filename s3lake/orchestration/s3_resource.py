@@ -44,5 +44,5 @@ def open_s3(settings: model.S3) -> S3Resource:
         profile_name=settings.profile,
         max_attempts=settings.retries.max_attempts,
     )
-    resource._settings = settings
+    resource._settings = settings  # a private attribute is set after the constructor; Dagster would store a field
     return resource

@@ -38,5 +38,5 @@ class SparkResource(LazyPySparkResource):
 def open_spark(settings: model.Spark) -> SparkResource:
     """Make the resource of a configuration's `spark` settings."""
     resource = SparkResource()
-    resource._settings = settings
+    resource._settings = settings  # a private attribute is set after the constructor; Dagster would store a field
     return resource

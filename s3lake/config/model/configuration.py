@@ -42,6 +42,11 @@ class Config(ConfigModel):
             raise ValueError("at least one sink is needed, with name, topics, bucket and start")
         return value
 
+    @field_validator("sinks")
+    @classmethod
+    def _add_other_indexes(cls, value: tuple[Sink, ...]) -> tuple[Sink, ...]:
+        return tuple(sink.with_other_indexes(value) for sink in value)
+
     @model_validator(mode="after")
     def _check_source(self) -> "Config":
         reads = any(sink.topics or sink.topics_regex for sink in self.sinks)
@@ -101,7 +106,6 @@ class Config(ConfigModel):
         check_forwards(self.sinks)
         check_table_names(self.sinks)
         for position, sink in enumerate(self.sinks):
-            sink.know_other_sinks(self.sinks)
             if sink.table is not None and self.s3_of(sink).objects.customer_key is not None:
                 message = "readers of a table do not have the key of s3.objects.customer_key: take one of them out"
                 raise RuleError(message, "sinks", position, "table")

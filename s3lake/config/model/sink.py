@@ -341,10 +341,12 @@ class Sink(ConfigModel):
         """The indexes of the configuration's other sinks in this bucket: no object key may be in one."""
         return self._other_indexes
 
-    def know_other_sinks(self, sinks: Iterable["Sink"]) -> None:
-        """Remember where the sinks of the same configuration have their indexes. Sets `other_indexes`."""
+    def with_other_indexes(self, sinks: Iterable["Sink"]) -> "Sink":
+        """Return a copy whose `other_indexes` are the indexes of these sinks of the same configuration."""
         prefixes = {sink.index.prefix for sink in sinks if sink.bucket == self.bucket}
-        self._other_indexes = tuple(sorted(prefixes - {self.index.prefix}))
+        copy = self.model_copy()
+        copy._other_indexes = tuple(sorted(prefixes - {self.index.prefix}))  # not a field: no user sets it
+        return copy
 
     @property
     def index_root(self) -> str:

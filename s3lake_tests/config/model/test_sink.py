@@ -42,6 +42,14 @@ def test_parts_are_frozen() -> None:
         sink().name = "other"  # type: ignore[misc]
 
 
+def test_a_sink_that_joins_a_configuration_stays_as_it_was() -> None:
+    logs, views = sink(name="logs", index={"prefix": "a"}), sink(name="views", index={"prefix": "b"}, prefix="views")
+    config = Config(kafka=Kafka(bootstrap_servers="h:1"), sinks=(logs, views))
+
+    assert [each.other_indexes for each in config.sinks] == [("b",), ("a",)]
+    assert (logs.other_indexes, views.other_indexes) == ((), ())
+
+
 def test_a_sink_survives_pickling() -> None:
     assert pickle.loads(pickle.dumps(sink(layout={"partition_by": ["type"]}))) == sink(
         layout={"partition_by": ["type"]}
