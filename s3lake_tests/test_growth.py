@@ -348,7 +348,7 @@ class TestClean:
 
 
 class TestRewrite:
-    def test_what_was_replaced_is_deleted_and_none_of_its_completed_uploads_is_aborted(
+    def test_replaced_files_are_deleted_and_none_of_their_completed_uploads_is_aborted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(TopicSink, "stage", lambda target, attempt: staged(target, attempt, files=100))
@@ -376,7 +376,7 @@ class TestFilesOfAMicroBatch:
             ({}, 20_000_000),
         ],
     )
-    def test_what_would_be_too_many_by_flush_count_is_not_planned(
+    def test_a_micro_batch_of_too_many_files_by_flush_count_is_not_planned(
         self, settings: dict[str, object], records: int
     ) -> None:
         assert batch_limit(self.target(**settings).sink) == records

@@ -26,7 +26,7 @@ def sbom() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "release" / "sbom.py"))
 
 
-def test_what_is_needed_is_what_requirements_lead_to_by_their_extras_and_nothing_beside(sbom: dict[str, Any]) -> None:
+def test_needed_packages_are_those_that_requirements_and_their_extras_lead_to(sbom: dict[str, Any]) -> None:
     names = sbom["needed"](["boto3>=1.36", "fastavro[snappy]>=1.10", "tomli>=2; python_version < '3'"])
     assert {"boto3", "botocore", "s3transfer", "fastavro", "cramjam"} <= names
     assert not {"tomli", "pytest", "zstandard"} & names

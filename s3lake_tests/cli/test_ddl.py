@@ -115,7 +115,7 @@ def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, con
 @pytest.mark.parametrize(
     "error", [ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetTable"), NoRegionError()]
 )
-def test_what_glue_refuses_is_reported_without_secrets_and_without_a_trace(
+def test_refusals_of_glue_are_reported_without_secrets_and_without_a_trace(
     error: Exception, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = landed(b'{"id": 1}', format={"type": "parquet"})

@@ -54,7 +54,7 @@ def test_a_layout_that_begins_with_what_records_say_may_be_anywhere_and_no_uploa
     assert document["Statement"][0]["Action"] == ["s3:ListBucket"]
 
 
-def test_who_reads_may_write_delete_and_try_nothing() -> None:
+def test_a_policy_for_reading_allows_no_write_delete_or_trial() -> None:
     document = policy(f"{ORDERS}, prefix: raw", read_only=True)
     assert [one["Action"] for one in document["Statement"]] == [["s3:ListBucket"], ["s3:GetObject"]]
     assert "lake/raw/.probe/*" not in resources(document)

@@ -25,7 +25,7 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     return {(one.name, *(value for _, value in sorted(one.labels.items()))): one.value for one in found}
 
 
-def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
+def test_the_command_ends_with_an_error_without_secrets_if_kafka_and_s3_are_missing(
     run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = functools.partial(sources.open_source, timeout_s=0.3)
@@ -58,7 +58,7 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_what_is_served_is_how_far_the_topic_is(served: tuple[str, str]) -> None:
+def test_the_served_metrics_are_the_progress_of_the_topic(served: tuple[str, str]) -> None:
     topic, url = served
     with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         metrics = samples(answer.read().decode())

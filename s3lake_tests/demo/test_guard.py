@@ -55,7 +55,7 @@ def test_a_signal_and_the_end_of_stdin_end_the_command(number: signal.Signals | 
     assert gone(child)
 
 
-def test_what_is_written_to_stdin_does_not_end_it() -> None:
+def test_bytes_on_stdin_do_not_end_it() -> None:
     with guarded("sh", "-c", "echo ready; sleep 0.2; exit 4") as guard:
         assert guard.stdin is not None
         guard.stdin.write("hello")

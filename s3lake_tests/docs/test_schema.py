@@ -52,7 +52,7 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
     assert str(error.value) == shown
 
 
-def test_what_a_rule_refuses_says_so() -> None:
+def test_records_that_a_rule_refuses_are_dead_letters() -> None:
     world = World(**sink())
     world.produce(0, json.dumps({"id": 0}).encode(), *[b'{"id": 1}'] * 9)
     (landed,) = land(world.target(), [FIRST])

@@ -279,7 +279,7 @@ class TestTopicsByExpression:
         assert self.topics(EVENTS) == {"events": ["orders"]}
         assert list(tmp_path.iterdir()) == []
 
-    def test_of_a_first_time_without_a_broker_there_are_none(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_topics_are_missing_if_the_first_load_has_no_broker(self, caplog: pytest.LogCaptureFixture) -> None:
         assert self.topics(self.SINK) == {"events": []}
         assert "The topics of its last answer are used" in caplog.text
 

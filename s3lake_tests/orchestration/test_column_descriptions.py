@@ -101,7 +101,7 @@ def test_a_process_asks_once_for_a_topic(registry: SchemaRegistry) -> None:
     assert [path for path, _ in registry.asked] == ["/subjects/orders-value/versions/latest"]
 
 
-def test_without_the_subject_or_an_answer_there_are_no_words_and_no_error(registry: SchemaRegistry) -> None:
+def test_descriptions_are_missing_if_the_subject_is_unknown_or_no_answer_comes(registry: SchemaRegistry) -> None:
     assert describe_columns(sink(registry.url), "orders", INDEX) == {}
     registry.answers += [(500, b"")] * 3
     assert describe_columns(sink(registry.url), "clicks", INDEX) == {}

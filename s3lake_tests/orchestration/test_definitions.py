@@ -83,7 +83,7 @@ def test_the_file_in_the_working_directory_is_the_default(
     assert definitions.defs().get_repository_def().has_job("land_events")
 
 
-def test_without_any_file_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_has_a_remedy_if_there_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         ConfigurationError, match=r"s3lake\.yaml: no such file or directory; correct the path, or set S3LAKE_CONFIG"

@@ -99,7 +99,7 @@ def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
     assert world.tick() == []
 
 
-def test_what_was_sealed_before_the_condition_was_first_looked_at_fires_nothing(instance: dg.DagsterInstance) -> None:
+def test_hours_that_were_sealed_before_the_first_evaluation_fire_nothing(instance: dg.DagsterInstance) -> None:
     instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
     assert World(instance).tick() == []
 

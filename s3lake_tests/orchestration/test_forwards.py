@@ -34,7 +34,7 @@ def test_each_topic_has_one_below_the_name_of_its_destination() -> None:
         ({"to": s3lake.Stdout(), "options": {}}, "they make a destination that is given by name"),
     ],
 )
-def test_what_cannot_be_forwarded_is_refused_when_definitions_load(options: dict[str, Any], message: str) -> None:
+def test_invalid_forwards_are_refused_when_definitions_load(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         s3lake.forward(CONFIG, "events", **options)
 

@@ -81,7 +81,7 @@ class TestSilence:
         assert "has not ended" in world.tick().skip_message
         assert status_of(world, retry) == STARTED
 
-    def test_where_dagster_starts_it_again_itself_it_is_not_asked_for_as_well(self, world: World) -> None:
+    def test_a_run_is_not_requested_if_dagster_starts_it_again_itself(self, world: World) -> None:
         retries = {"run_retries": {"enabled": True, "max_retries": 1}}
         with dg.DagsterInstance.ephemeral(settings=retries) as instance:
             world.instance, world.now = instance, int(time.time() * 1000)

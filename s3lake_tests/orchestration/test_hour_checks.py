@@ -218,14 +218,14 @@ def test_each_check_is_red_of_the_hours_that_it_concerns(
 
 
 class TestOutages:
-    def test_of_a_moment_are_tried_again(self, world: World) -> None:
+    def test_an_outage_of_a_moment_is_tried_again(self, world: World) -> None:
         world.tile(NOON, 30, None)
         world.kafka.outages = 2
         result = world.run({"dagster/partition": NOON})
         assert result.success
         assert len(result.get_asset_check_evaluations()) == len(NAMES)
 
-    def test_of_an_index_that_cannot_be_read_are_not(self, world: World) -> None:
+    def test_an_index_that_cannot_be_read_is_not_tried_again(self, world: World) -> None:
         world.store.put(world.index.head_key, b"{ no index")
         result = world.run()
         assert not result.success

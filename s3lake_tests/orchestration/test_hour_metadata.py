@@ -206,7 +206,9 @@ class TestDeadLetters:
         assert (metadata["dead_letters"], metadata["replayed"]) == (0, 1)
         assert [(one["commit"], one["dead_letters"]) for one in rows(metadata["replays"])] == [(lake.commits[0].id, 1)]
 
-    def test_whose_objects_cannot_be_read_are_counted(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_dead_letters_are_counted_if_their_objects_cannot_be_read(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def get(key: str, span: tuple[int, int] | None = None) -> Document | None:
             if "_dead_letters" in key:
                 raise StoreUnavailableError("the store does not answer")

@@ -127,7 +127,7 @@ class TestHours:
         ],
     ),
 )
-def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, lake: Lake) -> None:
+def test_formats_without_columns_have_one_value_a_record(settings: str, lake: Lake) -> None:
     topic = lake.topic()
     records = values(3000)
     lake.produce(topic, records, at(TEN, 5))
@@ -171,15 +171,13 @@ class TestIncompleteHours:
         assert ids(frame) == [*range(50), *range(59, 64)]
 
     @pytest.mark.slow("a case more of reading through Spark")
-    def test_of_one_that_was_never_landed_there_is_nothing_with_the_sink_s_columns(
-        self, lake: Lake, topic: str
-    ) -> None:
+    def test_an_hour_that_was_never_landed_is_empty_with_the_sinks_columns(self, lake: Lake, topic: str) -> None:
         frame = read(lake, topic, self.SETTINGS, [self.EIGHT], allow_incomplete=True)
         assert (frame.columns, frame.collect()) == (["id", "type"], [])
         assert read(lake, "never", self.SETTINGS, [TEN], allow_incomplete=True).collect() == []
 
     @pytest.mark.slow("a case more of reading through Spark")
-    def test_what_the_input_says_is_true_or_false(self, lake: Lake, topic: str) -> None:
+    def test_allow_incomplete_of_an_input_is_true_or_false(self, lake: Lake, topic: str) -> None:
         with pytest.raises(dg.Failure, match="allow_incomplete of an input is 'yes': write True or False"):
             read(lake, topic, self.SETTINGS, [NINE], allow_incomplete="yes")
         with pytest.raises(dg.Failure, match="not complete"):

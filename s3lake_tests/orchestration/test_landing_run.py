@@ -274,7 +274,7 @@ def group(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Grou
 
 
 class TestManyTopics:
-    def test_what_may_pass_is_tried_again_within_the_run_for_that_topic_alone(self, group: Group) -> None:
+    def test_a_transient_error_is_tried_again_within_the_run_for_that_topic_alone(self, group: Group) -> None:
         staged: list[str] = []
         away = [KafkaUnavailableError("away")]
 
@@ -315,7 +315,7 @@ class TestManyTopics:
                 key = dg.AssetCheckKey(sink_key(group.sink, topic), name)
                 assert len(group.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)) == 3
 
-    def test_what_cannot_pass_is_tried_once(self, group: Group) -> None:
+    def test_a_terminal_error_is_tried_once(self, group: Group) -> None:
         tries: list[str] = []
 
         def before(attempt: Any) -> None:

@@ -97,7 +97,7 @@ def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
     assert "sink_events" not in sensors
 
 
-def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:
+def test_the_resources_are_enough_if_there_are_no_sensors_and_schedules(runs: Runs) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
     result = dg.materialize(
         assets,

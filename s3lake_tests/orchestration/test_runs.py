@@ -55,7 +55,7 @@ class TestLastFailure:
         run(instance, dg.Failure("earlier"), ALONE)
         assert last_failure(instance, "events", "orders", hours.now_ms() + 60_000) is None
 
-    def test_of_a_run_of_many_topics_is_the_topic_s_own(self, instance: dg.DagsterInstance) -> None:
+    def test_a_run_of_many_topics_has_each_topics_own_failure(self, instance: dg.DagsterInstance) -> None:
         many = {dagster_names.SINK: "events", dagster_names.GROUP: "2"}
         found = run(instance, dg.Failure("1 of 2 topics failed"), many, "orders: Kafka did not answer")
         assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"

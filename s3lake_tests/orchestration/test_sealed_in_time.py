@@ -83,7 +83,7 @@ def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_gree
     assert world.late("clicks", EIGHT) == []  # it was sealed in time
 
 
-def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) -> None:
+def test_results_of_a_tick_are_not_repeated_if_its_cursor_was_lost(world: World) -> None:
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     world.tick()

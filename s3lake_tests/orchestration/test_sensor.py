@@ -272,7 +272,7 @@ class TestRequests:
         assert result.run_requests == []
         assert "has not ended" in result.skip_message
 
-    def test_what_a_canceled_run_was_to_land_is_asked_for_again_ten_minutes_later(self, world: World) -> None:
+    def test_hours_of_a_canceled_run_are_requested_again_ten_minutes_later(self, world: World) -> None:
         world.now = ended = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
         world.write(Tile(current, {0: TileRange(0, 10)}, pending="c"))

@@ -134,7 +134,7 @@ class TestRequests:
             pass
         assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001"]}
 
-    def test_what_is_left_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(self, world: World) -> None:
+    def test_the_rest_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(self, world: World) -> None:
         world.now = at(HOUR, 58)
         world.tick(0)
         world.append(10)
@@ -148,7 +148,7 @@ class TestRequests:
         assert world.now == at(HOUR, 65)
         assert found == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
 
-    def test_what_is_left_of_an_hour_does_not_wait_for_long(self, world: World) -> None:
+    def test_the_rest_of_an_hour_does_not_wait_for_long(self, world: World) -> None:
         world.now = at(HOUR, 57)
         world.tick(0)
         world.append(10)
@@ -234,7 +234,7 @@ class TestRuns:
         assert (alone.job_name, alone.tags["s3lake/topic"]) == ("land_events", "t0001")
         assert alone.asset_selection == [dg.AssetKey(["s3", "events", "t0001"])]
 
-    def test_of_many_topics_that_failed_a_few_are_requested_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_few_of_many_failed_topics_are_requested_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 30)
         world.now = int(time.time() * 1000)
         run = world.run({f"{START}..{HOUR}": sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
@@ -271,7 +271,7 @@ class TestAfterARun:
         world.tick()
         assert world.store.requests["get"] <= 3  # the look in turn
 
-    def test_what_came_meanwhile_is_due_an_interval_after_it_began(self, world: World) -> None:
+    def test_records_that_came_meanwhile_are_due_an_interval_after_it_began(self, world: World) -> None:
         self.request_and_land(world)
         began_ms = world.now + 1_000
         self.wait_until_due(world)

@@ -162,7 +162,7 @@ PARTITIONS = {NO_TIME: "a", QUARTERS: "2026-01-05T08:15", KOLKATA: "2026-01-05",
 
 
 @pytest.mark.parametrize(("value", "asset", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_landed_is_refused_before_anything_is_written(
+def test_a_value_that_cannot_land_is_refused_before_anything_is_written(
     config: Config, value: Callable[[], object], asset: Mapping[str, Any], why: str
 ) -> None:
     partition = PARTITIONS[asset["partitions_def"]] if asset else SECOND

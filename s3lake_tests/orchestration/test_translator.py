@@ -58,7 +58,7 @@ def definitions(translator: s3lake.SinkTranslator | None = None, sink: Sink = SI
         ("partitions_def", dg.HourlyPartitionsDefinition(START, fmt=hours.FORMAT, timezone="UTC", end_offset=0)),
     ],
 )
-def test_what_is_said_of_an_asset_is_what_dagster_has_of_it(attribute: str, value: Any) -> None:
+def test_attributes_of_a_translator_are_those_that_dagster_has(attribute: str, value: Any) -> None:
     graph = definitions(Own(**{attribute: value})).resolve_asset_graph()
     spec = graph.get(OWN).to_asset_spec()
     kept = getattr(spec, attribute)

@@ -89,7 +89,7 @@ def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Pi
 
 @pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
-def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Picture) -> None:
+def test_numbers_that_change_from_hour_to_hour_are_plotted_and_nothing_else(page: Page, picture: Picture) -> None:
     page.goto(_ORDERS)
     page.get_by_text("Plots", exact=True).click()
     plots = ("dagster/row_count", "dagster/size_bytes", "files", "dead_letters", "late", "freshness_p95_s")

@@ -93,7 +93,7 @@ def test_a_missing_object_is_an_error(land: Land) -> None:
         rows(target)
 
 
-def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
+def test_an_hour_is_refused_if_its_objects_do_not_separate_records(land: Land) -> None:
     target = land(settings="format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
     with pytest.raises(ConfigurationError, match="does not mark where a record ends"):
         rows(target)

@@ -71,7 +71,7 @@ def test_killed_at_any_request_the_next_attempt_brings_every_row_once(system: Sy
 
 
 @pytest.mark.parametrize("system", CLAIMED, indirect=True)
-def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(system: System, land: Land) -> None:
+def test_an_overtaken_writer_leaves_an_hour_that_can_be_forwarded_again(system: System, land: Land) -> None:
     landed = land('{"id": 1}', '{"id": 2}')
     with pytest.raises(FencedError):
         system.open().write(Overtaken(landed, system.open()))  # type: ignore[arg-type]

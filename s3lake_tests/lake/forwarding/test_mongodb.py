@@ -13,7 +13,7 @@ _SLOW = pytest.mark.slow("a destination is a destination: PostgreSQL is always t
 
 @_SLOW
 @pytest.mark.usefixtures("in_mongodb")
-def test_of_two_that_claim_an_hour_at_once_one_is_refused(mongodb: str, land: Land) -> None:
+def test_one_process_is_refused_if_two_claim_an_hour_at_once(mongodb: str, land: Land) -> None:
     hour, destination = hour_of(land()), MongoDB(mongodb)
     claim = destination.write_entry(hour, complete=False, after=None)
     assert destination.write_entry(hour, complete=False, after=None) is None

@@ -48,7 +48,7 @@ def test_the_ledger_says_what_an_hour_was(in_postgres: System, database: "psycop
 
 
 @_MORE
-def test_what_the_conninfo_says_of_the_connection_is_kept(
+def test_settings_of_the_connection_in_conninfo_are_kept(
     in_postgres: System, database: "psycopg.Connection[Any]", conninfo: str, land: Land
 ) -> None:
     hour = hour_of(land())
@@ -61,7 +61,7 @@ def test_what_the_conninfo_says_of_the_connection_is_kept(
 
 
 @_MORE
-def test_of_two_that_forward_at_once_the_later_content_stays(in_postgres: System, land: Land) -> None:
+def test_the_later_content_stays_if_two_processes_forward_at_once(in_postgres: System, land: Land) -> None:
     landed = land()
     earlier = hour_of(landed)
     rewrite(landed, START)

@@ -88,7 +88,7 @@ class TestFiles:
         assert listed[0].address == f"s3://{shelf.bucket}/{listed[0].key}"
         assert listed[0].schema.names == ["id", "type", "late"]
 
-    def test_of_hours_that_are_not_landed_are_refused(self, shelf: Shelf) -> None:
+    def test_files_of_hours_that_are_not_landed_are_refused(self, shelf: Shelf) -> None:
         config = s3lake.load(shelf.configuration())
         with pytest.raises(IncompleteError, match=f"{SEVEN} never landed"):
             s3lake.files(config, "events", "orders", [SIX, SEVEN])
@@ -154,7 +154,7 @@ class TestAnInput:
         with pytest.raises(dg.Failure, match="has no column 'lat'; it has id, type, late"):
             downstream(shelf, pa.Table, columns=["lat"])
 
-    def test_of_an_hour_that_is_not_landed_is_refused(self, shelf: Shelf) -> None:
+    def test_an_hour_that_is_not_landed_is_refused(self, shelf: Shelf) -> None:
         for annotation in (pa.Table, dict[str, pa.Table]):
             with pytest.raises(dg.Failure, match=f"{SEVEN} never landed"):
                 downstream(shelf, annotation, [SIX, SEVEN])

@@ -64,7 +64,7 @@ def test_hours_of_several_kinds_are_named_in_order_with_what_they_lack() -> None
     ) in refusal(index, [*hours.span(NINE, NOON)])
 
 
-def test_of_a_long_list_the_first_twenty_are_named() -> None:
+def test_the_error_names_the_first_twenty_of_a_long_list() -> None:
     half = [Tile(hour, {0: TileRange(0, 5, 10)}) for hour in hours.span("2026-01-05T00", "2026-01-06T23")]
     report = refusal(index_of(*half), None)
     assert "2026-01-05T19 lacks 5 of 10 offsets; and 28 more. " in report

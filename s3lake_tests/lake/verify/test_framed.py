@@ -171,7 +171,7 @@ def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format:
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("field", ["other", "contact_0", "took", "others", "names", "sizes", "at", "colour"])
-def test_what_is_extracted_of_a_message_lands_and_is_compared(
+def test_a_field_that_is_extracted_of_a_message_lands_and_is_compared(
     registry: SchemaRegistry, format: str, field: str
 ) -> None:
     chain = [{"type": "ExtractField$Value", "options": {"field": field}}]

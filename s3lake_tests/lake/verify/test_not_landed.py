@@ -211,7 +211,7 @@ def test_a_tile_that_is_being_created_counts_as_a_tile(world: World) -> None:
     ]
 
 
-def test_what_is_not_landed_says_where_in_words() -> None:
+def test_offsets_that_are_not_landed_have_their_place_in_words() -> None:
     one = NotLanded(TOPIC, HOUR, HOUR, {0: (0, 42_000), 3: (7, 772)}, "no tile", 9, under_way=False)
     assert str(one) == (
         f"not landed: verified {HOUR}: 42,765 offsets, no tile, 9 of them expired; partition 0: 0 to 41999, partition "

@@ -145,7 +145,7 @@ def test_the_tile_is_of_the_topic_that_was_looked_at():
         (CONFLUENT, {"topics/orders/partition=0/orders+0+0000000100.json": 20}, {}, "has no offset"),
     ],
 )
-def test_what_contradicts_the_authority_is_refused_until_the_user_decides(adoption, objects, group, reason):
+def test_objects_that_contradict_the_authority_are_refused_until_the_user_decides(adoption, objects, group, reason):
     place = Place(objects, group)
     message = place.refused(adoption)
     assert reason in message
@@ -201,7 +201,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("place", "adoption", "reason", "remedy"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_continued_is_refused_with_the_remedy(place, adoption, reason, remedy):
+def test_a_sink_that_cannot_be_continued_is_refused_with_the_remedy(place, adoption, reason, remedy):
     message = place.refused(adoption)
     assert "topic orders" in message or "topic 'orders'" in message
     assert reason in message

@@ -48,7 +48,7 @@ def test_files_of_the_size_that_is_asked_for_stay() -> None:
     assert str(planned).endswith("become 2")
 
 
-def test_what_cannot_be_joined_is_said_and_stays() -> None:
+def test_files_that_cannot_be_joined_stay_with_a_reason() -> None:
     world = Parts(format={"type": "csv", "header": False}, flush={"count": 1}).land(*values(1, 2))
     before = dict(world.store.objects)
     (planned,) = planned_changes("compact", holding(world))
@@ -97,7 +97,7 @@ def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pyt
     assert len(world.bodies()) == 2
 
 
-def test_what_is_joined_and_compared_is_read_from_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joined_and_compared_files_are_read_from_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = many()
     monkeypatch.setattr(reading, "PART_BYTES", 16)
     asked, get = list[Any](), world.store.get

@@ -222,7 +222,7 @@ def test_a_name_that_differs_from_another_in_case_only_is_refused_and_not_confus
         "n = $1",
     ],
 )
-def test_what_is_not_one_condition_of_a_row_is_refused_before_any_object_is_read(where: str) -> None:
+def test_an_invalid_condition_is_refused_before_any_object_is_read(where: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^--where .*expected one condition over the columns of a row"):
         Condition(where)
 

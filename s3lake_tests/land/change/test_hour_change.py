@@ -37,7 +37,7 @@ def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_is_repeated(failures: int) -> None:
+def test_replaced_files_stay_until_the_change_is_repeated_if_the_table_cannot_follow(failures: int) -> None:
     world = many()
     before = set(world.bodies())
     held, table = followed(world, *range(2, 3 + failures))
@@ -61,7 +61,7 @@ def garbage(denials: int) -> tuple[TopicSink, Denying]:
     return holding(world, store), store
 
 
-def test_what_was_replaced_and_may_not_be_deleted_is_told() -> None:
+def test_replaced_files_that_may_not_be_deleted_raise() -> None:
     held, _ = garbage(denials=1_000)
     with pytest.raises(StoreDeniedError):
         settle_hour(held, HOUR)

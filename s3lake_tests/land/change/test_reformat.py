@@ -172,7 +172,9 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dict[str, Any], why: str) -> None:
+def test_an_impossible_reformat_has_its_reason_and_leaves_the_hour(
+    was: dict[str, Any], now: dict[str, Any], why: str
+) -> None:
     world = changed(landed(**was), **now)
     before = world.bodies()
     outcome = run_change("reformat", holding(world))

@@ -18,7 +18,7 @@ def lake() -> Lake:
     return Lake().landed(7, 4)
 
 
-def test_what_is_accepted_now_is_data_and_the_rest_stays_with_its_reason(lake: Lake) -> None:
+def test_records_that_are_accepted_now_become_data_and_the_rest_keeps_its_reason(lake: Lake) -> None:
     assert set(lake.letters()) == {2, 5, 6, 9, 10}
     lake.mended(**MENDED)
     first, second = lake.replay()
@@ -40,7 +40,7 @@ def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
     assert {each.reason for each in lake.commits} == {"replay"}
 
 
-def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
+def test_a_record_that_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
     assert "field at" in lake.letters()[2]
     lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
     assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
@@ -92,7 +92,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
     assert {one.commit for one in would} == {None}
 
 
-def test_where_all_was_refused_any_configuration_can_take_it() -> None:
+def test_an_hour_of_dead_letters_only_fits_any_configuration() -> None:
     lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"}).land(b"\xff", b"no json", b"")
     lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
     assert [one.landed for one in lake.replay()] == [3]

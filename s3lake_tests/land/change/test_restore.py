@@ -101,7 +101,7 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(
 
 
 @pytest.mark.slow("a case more on a real broker")
-def test_what_was_changed_since_it_began_is_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
+def test_hours_that_changed_since_it_began_are_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     run_change("compact", holding(world))
@@ -253,7 +253,7 @@ def test_an_object_is_read_in_blocks_that_fit_the_memory(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow("a case more on a real broker")
-def test_what_is_compacted_before_the_first_record_is_read_is_restored_from_what_it_became(lake: Lake) -> None:
+def test_an_hour_that_is_compacted_before_the_first_read_is_restored_from_its_new_files(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     store = RacingStore(world.store, lambda: run_change("compact", holding(world)))
     done = restore(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def test_it_is_done_once() -> None:
     assert world.store.objects == after
 
 
-def test_what_somebody_else_keeps_beside_the_hours_stops_nothing() -> None:
+def test_objects_of_others_next_to_the_hours_stop_nothing() -> None:
     world = landed()
     copy = f"{world.index.root}/backup of yesterday/topic.json"
     world.store.put(copy, b"{}")
@@ -69,7 +69,7 @@ def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypa
     assert world.bodies() == {}
 
 
-def test_what_is_said_at_the_command_goes_before_what_the_sink_says() -> None:
+def test_the_option_of_the_command_wins_over_the_sinks_retention() -> None:
     def of(**sink: object) -> TopicSink:
         return holding(Parts(**sink))
 

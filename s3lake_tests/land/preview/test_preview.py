@@ -47,7 +47,7 @@ def test_no_file_spans_two_hours() -> None:
     }
 
 
-def test_what_comes_late_is_in_the_hour_that_was_under_way() -> None:
+def test_late_records_are_in_the_hour_that_was_under_way() -> None:
     times = (0, HOUR_MS, 5, -1)
     rows = [record(offset, b"%d" % offset, timestamp=time) for offset, time in enumerate(times)]
     assert bodies(preview(sink(), "t", rows)) == {
@@ -104,7 +104,7 @@ def test_headers_are_an_object_or_pairs(tmp_path: Path) -> None:
     assert one(tmp_path).headers == ()
 
 
-def test_what_is_left_out_follows(tmp_path: Path) -> None:
+def test_records_that_are_left_out_follow(tmp_path: Path) -> None:
     rows = [{"topic": "t"}, {"topic": "t"}, {"topic": "t", "offset": 9}, {"topic": "t"}, {"topic": "t", "partition": 1}]
     found = read(lines(tmp_path, *rows))
     assert [(row.partition, row.offset, row.timestamp) for row in found] == [

@@ -34,7 +34,7 @@ def columns(type: str, form: str = "parquet") -> dict[str, Any]:
 @pytest.mark.parametrize(
     "type", ["timestamp", "int64", "double", "bool", "date", "time", "uuid", "binary", "decimal(10,2)", "list<date>"]
 )
-def test_of_declared_columns(type: str, form: str) -> None:
+def test_refusals_of_declared_columns_contain_no_value(type: str, form: str) -> None:
     said = refusals({"password": f"{PLANT}?"}, **columns(type, form))
     assert PLANT not in said
     assert "field 'password'" in said
@@ -48,7 +48,7 @@ def test_of_declared_columns(type: str, form: str) -> None:
     ],
     ids=str,
 )
-def test_of_what_nests(value: Any) -> None:
+def test_refusals_of_nested_values_contain_no_value(value: Any) -> None:
     assert PLANT not in refusals(value, **columns("struct<a: timestamp>"))
     nested = {"columns": {"users": "list<struct<api_key: timestamp>>"}, "format": {"type": "parquet"}}
     said = refusals({"users": [{"api_key": PLANT}]}, **nested)
@@ -56,7 +56,7 @@ def test_of_what_nests(value: Any) -> None:
     assert "api_key" in said
 
 
-def test_of_schemas_in_the_record() -> None:
+def test_refusals_by_a_schema_in_the_record_contain_no_value() -> None:
     decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
     schema = {"type": "struct", "fields": [{"field": "password", **decimal}]}
     envelope = {"schema": schema, "payload": {"password": f"{PLANT}?"}}
@@ -65,7 +65,7 @@ def test_of_schemas_in_the_record() -> None:
     assert PLANT not in refusals(envelope, converter={"value": "connect_json"}, transforms=[replaced])
 
 
-def test_of_schemas_of_a_registry(registry: SchemaRegistry) -> None:
+def test_refusals_by_a_schema_of_a_registry_contain_no_value(registry: SchemaRegistry) -> None:
     proto = 'syntax = "proto3"; message A { uint64 secret_pin = 1; }'
     number = registry.add(proto, "PROTOBUF")
     message = message_factory.GetMessageClass(compiler.compile_message(proto, {}, (0,)))(secret_pin=NUMBER)
@@ -76,7 +76,7 @@ def test_of_schemas_of_a_registry(registry: SchemaRegistry) -> None:
 
 @pytest.mark.parametrize("value", [f"{PLANT}\t", f"../{PLANT}", f"{PLANT}//", f".indexes/{PLANT}", PLANT * 100])
 @pytest.mark.parametrize("element", ["field:user.password", "header:token", "key:api_key"])
-def test_of_places(element: str, value: str) -> None:
+def test_refusals_of_object_keys_contain_no_value(element: str, value: str) -> None:
     said = refusals(
         {"user": {"password": value}},
         json.dumps({"api_key": value}).encode(),
@@ -88,7 +88,7 @@ def test_of_places(element: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("value", [f"2026-{PLANT}", "hunter2plant"])
-def test_of_times_of_places(value: str) -> None:
+def test_refusals_of_times_in_object_keys_contain_no_value(value: str) -> None:
     layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "user.password"}}
     assert PLANT not in refusals({"user": {"password": value}}, layout=layout)
 
@@ -107,10 +107,10 @@ def step(type: str, **options: Any) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_of_transforms(transform: dict[str, Any]) -> None:
+def test_refusals_of_transforms_contain_no_value(transform: dict[str, Any]) -> None:
     assert PLANT not in refusals({"password": PLANT}, transforms=[transform])
 
 
-def test_of_a_field_that_is_to_be_masked_whatever_its_name() -> None:
+def test_refusals_of_a_masked_field_contain_no_value_whatever_its_name() -> None:
     mask = step("MaskField$Value", fields="ssn", replacement="x")
     assert "123456789012" not in refusals({"ssn": 123456789012}, transforms=[mask])

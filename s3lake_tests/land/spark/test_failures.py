@@ -56,7 +56,7 @@ class TestTasks:
         rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()
         assert [row.module for row in rows] == ["boto3", "confluent_kafka", "pandas", "s3lake.land.task.pipeline"]
 
-    def test_whose_process_crashes_may_succeed_on_retry(self, spark: "SparkSession") -> None:
+    def test_a_task_whose_process_crashes_may_succeed_on_retry(self, spark: "SparkSession") -> None:
         error = meaning_of(spark, crash)
         assert isinstance(error, SparkUnavailableError)
         assert str(error).startswith("Spark went away while landing topic 'orders' into sink events: ")
@@ -89,10 +89,10 @@ class TestTexts:
             "java.lang.OutOfMemoryError: Java heap space",
         ],
     )
-    def test_of_something_that_went_away_are_transient(self, text: str) -> None:
+    def test_texts_of_lost_connections_are_transient(self, text: str) -> None:
         assert isinstance(translate_error(PySparkException(text), "reading"), TransientError)
 
-    def test_of_anything_else_are_terminal(self) -> None:
+    def test_other_texts_are_terminal(self) -> None:
         error = translate_error(PySparkException("[SOMETHING_ODD] it is odd\n\tat java.lang.X"), "reading")
         assert isinstance(error, TerminalError)
         assert str(error).startswith("Spark failed while reading: [SOMETHING_ODD] it is odd. ")

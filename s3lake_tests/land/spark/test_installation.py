@@ -122,15 +122,15 @@ class TestASessionOfTheUser:
         session: Any = Theirs(RuntimeError("asked"))
         fit(ours(session))
 
-    def test_of_another_type_is_refused_with_the_types_it_may_have(self) -> None:
+    def test_a_session_of_another_type_is_refused_with_the_types_it_may_have(self) -> None:
         assert refused(ConfigurationError, object()).startswith("spark: object is not a Spark session: give a resource")
 
-    def test_of_an_older_spark_is_refused_with_the_version_to_have(self) -> None:
+    def test_a_session_of_an_older_spark_is_refused_with_the_version_to_have(self) -> None:
         message = refused(SparkUnavailableError, Theirs(version="3.5.4"))
         assert message.startswith("the session is of Spark 3.5.4, and s3lake needs Spark 4: nothing was begun.")
         assert message.endswith(f"of PySpark's own version, {pyspark.__version__}")
 
-    def test_whose_workers_lack_s3lake_is_refused_with_what_to_install(self) -> None:
+    def test_a_session_whose_workers_lack_s3lake_is_refused_with_what_to_install(self) -> None:
         message = refused(SparkUnavailableError, Theirs(PySparkException("No module named 's3lake'")))
         assert "have no s3lake" in message
         assert "Install the same where Spark runs" in message
@@ -144,7 +144,7 @@ class TestASessionOfTheUser:
         lost = PySparkException("Cannot call methods on a stopped SparkContext")
         assert "Spark went away while asking the session's workers" in refused(SparkUnavailableError, Theirs(lost))
 
-    def test_of_another_time_zone_is_refused_if_sql_would_read_times_in_it(self) -> None:
+    def test_a_session_of_another_time_zone_is_refused_if_sql_would_read_times_in_it(self) -> None:
         fit(Theirs(zone="Europe/Rome"))  # type: ignore[arg-type]
         message = refused(ConfigurationError, Theirs(zone="Europe/Rome"), sql=True)
         assert message.startswith("the session's spark.sql.session.timeZone is Europe/Rome, and sql reads and writes")

@@ -127,7 +127,7 @@ class TestServer:
             assert running.stop(number) == 0
             assert running.left() == []
 
-    def test_whose_process_is_killed_leaves_no_process_behind(self, tmp_path: Path) -> None:
+    def test_a_killed_server_leaves_no_process_behind(self, tmp_path: Path) -> None:
         with SparkServer(tmp_path / "home") as running:
             client(WORKERS, running.ready()["serves"])
             others = [one for one in marked(running.mark) if one.pid != running.process.pid]

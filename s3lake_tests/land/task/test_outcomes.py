@@ -107,7 +107,7 @@ def test_columns_that_another_landing_recorded_in_between_stay(index: TopicIndex
     assert {"ours", "theirs"} <= record(index, 9, HOUR, "c2", [grown("ours")]).columns.keys()
 
 
-def test_what_one_attempt_sees_in_several_steps_is_one_entry_of_the_history(index: TopicIndex) -> None:
+def test_changes_that_one_attempt_sees_in_several_steps_are_one_entry_of_the_history(index: TopicIndex) -> None:
     record(index, 9, HOUR, "c1", [Grown(0, 0, {"a": "int32"})])
     record(index, 9, NEXT, "c2", [grown("b")])
     record(index, 9, NEXT, "c3", [grown("a")])

@@ -186,7 +186,7 @@ def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
 TOLERANT = {"errors": {"tolerance": "all"}}
 
 
-def test_without_tolerance_the_first_bad_record_stops_the_task(bucket: Bucket) -> None:
+def test_the_first_bad_record_stops_a_task_that_tolerates_none(bucket: Bucket) -> None:
     of = work(bucket, flush={"count": 1})
     refused = outcome(of, objects(1, 2), [*objects(3), Record(b"{"), Record(b"")], objects(6))
     assert refused == Refused(0, 3, "convert", "Input data was truncated")
@@ -194,7 +194,7 @@ def test_without_tolerance_the_first_bad_record_stops_the_task(bucket: Bucket) -
     assert bucket.store.objects == {}
 
 
-def test_without_tolerance_a_task_stops_reading(bucket: Bucket) -> None:
+def test_a_task_that_tolerates_no_bad_record_stops_reading(bucket: Bucket) -> None:
     of = work(bucket)
     batches = iter([batch(of, [Record(b"{")]), batch(of, objects(1)), batch(of, objects(2))])
     assert len(list(run(of, batches))) == 1
@@ -232,7 +232,7 @@ def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
     ]
 
 
-def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> None:
+def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: Bucket) -> None:
     assert work(bucket).record_columns == ("partition", "offset", "timestamp", "value")
     assert work(bucket, **TOLERANT).record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
 
@@ -385,7 +385,7 @@ def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -
     assert bucket.store.uploads == {}
 
 
-def test_where_tasks_disagree_the_earlier_record_decides() -> None:
+def test_the_earlier_record_decides_if_tasks_disagree() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
     assert to_document(unite_columns({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
     assert to_document(unite_columns(from_document({"a": "double"}), [later, earlier], 100)) == {

@@ -313,7 +313,7 @@ def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
     return pa.array(to._keys.groups(0, RecordColumns(keys=keys), len(keys)), pa.string())
 
 
-def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
+def test_the_last_record_of_a_key_without_offset_stays() -> None:
     store = MemoryStore()
     files = latest(store)
     files.add(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
@@ -323,7 +323,7 @@ def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
     assert [(file.partition, file.first_offset, file.records) for file in reported] == [(0, 2, 1), (1, 3, 1)]
 
 
-def test_without_an_offset_the_last_record_of_a_key_stays_though_it_came_with_an_earlier_part() -> None:
+def test_the_last_record_of_a_key_without_offset_stays_though_it_came_with_an_earlier_part() -> None:
     store = MemoryStore()
     files = latest(store)
     files.add(0, keyed(files, b"a", b"a"), rows(pa.array([0, 3]), lines(b"1", b"4")))

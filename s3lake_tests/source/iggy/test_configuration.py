@@ -45,7 +45,7 @@ def test_its_secrets_are_printed_nowhere() -> None:
     assert list(variables.values()) == ["source.password"]
 
 
-def test_what_is_written_again_is_read_again() -> None:
+def test_a_source_that_is_written_again_is_read_as_the_same() -> None:
     config = native.loads(text("{type: iggy, address: 'iggy:3000', transport: http}"), "f")
     assert native.loads(native.write_native(config)[0], "f") == config
 

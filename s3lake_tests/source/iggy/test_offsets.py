@@ -33,7 +33,7 @@ def offsets(server: IggyServer) -> IggyOffsets:
     return IggyOffsets(connection(server))
 
 
-def test_without_a_message_since_then_the_edge_is_the_end(server: IggyServer, offsets: IggyOffsets) -> None:
+def test_the_edge_is_the_end_if_no_message_came_since_then(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"] * 3, START_US - 1)
     assert offsets.snapshot("shop.orders", HOUR).partitions == {
         0: LogRange(log_start=0, log_end=3, hour_start=3, hour_end=3)
@@ -103,7 +103,7 @@ def test_a_name_without_a_stream_is_refused(offsets: IggyOffsets) -> None:
         offsets.log_ranges("orders")
 
 
-def test_what_waits_is_counted_and_its_age_is_the_oldest_messages(server: IggyServer, offsets: IggyOffsets) -> None:
+def test_the_lag_counts_messages_and_has_the_age_of_the_oldest(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"] * 4, [START_US + second * 1_000_000 for second in range(4)])
     now_ms = START_US // 1000 + 10_000
     assert offsets.lag("shop.orders", {0: 1}, begin_ms=0, now_ms=now_ms) == Lag(3, 9.0)

@@ -51,7 +51,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])
-def test_what_is_sent_is_landed_once_and_verified(addresses: dict[str, str], transport: str) -> None:
+def test_sent_messages_land_once_and_are_verified(addresses: dict[str, str], transport: str) -> None:
     server = IggyConnection(addresses[transport], transport, USER, PASSWORD, timeout_s=30)
     messages = [SendMessage(b'{"id": %d}' % number) for number in range(1_000)]
     server.ask("a new stream", lambda client: client.create_stream(transport))

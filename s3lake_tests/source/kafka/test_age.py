@@ -35,7 +35,7 @@ def test_records_that_are_landed_do_not_count() -> None:
     assert find_oldest_age_s(Log(5_000, 3), "orders", {0: 1}, NOW_MS) == 0
 
 
-def test_of_one_that_has_just_come_it_takes_one_request() -> None:
+def test_a_record_that_has_just_come_takes_one_request() -> None:
     log = Log(3)
     find_oldest_age_s(log, "orders", {0: 0}, NOW_MS)
     assert log.asked == 1

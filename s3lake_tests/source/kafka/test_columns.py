@@ -193,7 +193,7 @@ class TestAnotherLibrdkafka:
         with pytest.raises(ConfigurationError, match=r"its version is 0x02\w+, and the oldest .* is 0x7f000000"):
             librdkafka.load()
 
-    def test_without_one_of_the_functions_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_library_that_lacks_a_function_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(librdkafka._FUNCTIONS, "no_such", (None,))
         with pytest.raises(ConfigurationError, match="rd_kafka_no_such"):
             librdkafka.load()

@@ -58,7 +58,7 @@ def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, produ
     assert sorted(context(one)["offset"] for one in producer.taken) == ["0", "1", "2"]
 
 
-def test_without_refused_records_nothing_is_sent(bucket: Bucket, producer: FakeProducer) -> None:
+def test_nothing_is_sent_if_no_record_is_refused(bucket: Bucket, producer: FakeProducer) -> None:
     outcome(sending(work(bucket, **TOLERANT)), objects(1, 2))
     assert (producer.taken, producer.flushes) == ([], 0)
 

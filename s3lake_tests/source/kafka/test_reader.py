@@ -84,7 +84,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestRanges:
-    def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
+    def test_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka)
         log.write(b"a", b"b", b"c", b"d")
         found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
@@ -251,7 +251,7 @@ class TestBrokers:
 
 
 class TestProperties:
-    def test_of_the_user_win_but_for_what_reading_hangs_on(self) -> None:
+    def test_the_users_properties_win_except_for_those_that_reading_needs(self) -> None:
         given = {"fetch.wait.max.ms": "77", "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"}
         settings = KafkaReader("k:1", given).consumer_settings
         assert settings["fetch.wait.max.ms"] == "77"

@@ -80,7 +80,7 @@ def test_ddl_refuses_what_there_is_not(shelf: Shelf, words: list[str]) -> None:
     assert type(done.exception).__name__ == "ConfigurationError"
 
 
-def test_what_lands_a_sink_with_a_table_keeps_the_table(shelf: Shelf) -> None:
+def test_commands_that_land_a_sink_with_a_table_keep_the_table(shelf: Shelf) -> None:
     (target,) = Request(shelf.configuration()).targets()
     shelf.commit(FIVE)
     assert target.index.follow(FIVE) is None
