@@ -40,7 +40,7 @@ _IN_ORDER = """
     cli __main__
 """
 ROOMS = _IN_ORDER.split()
-"""The nine rooms, a line or more for each, and what is in them. Each imports only from what stands before it."""
+"""The nine rooms, a line or more for each, and what is in them. Each imports only from rooms before it."""
 
 TO_THE_RIGHT = {
     ("source.sources", "source.kafka.offsets"): "`kafka` in a configuration cannot be the name of an entry point",

@@ -88,8 +88,8 @@ def later(module: str, function: str, *first: Any, **named: Any) -> Callable[...
     """Return what calls a function of `<family>_with_schema.py`, which is imported then: it brings Arrow along."""
 
     def call(*rest: Any) -> Any:
-        found = getattr(import_module(f"s3lake.records.transform.families.{module}_with_schema"), function)
-        return found(*first, *rest, **named)
+        family = import_module(f"s3lake.records.transform.families.{module}_with_schema")
+        return getattr(family, function)(*first, *rest, **named)
 
     return call
 
