@@ -103,20 +103,7 @@ HEAVY_FOR_A_LOOK = ["dagster", "pyspark", "pyarrow", "boto3", "confluent_kafka"]
 WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 """Stages after `config`, which know it as little as those before it: `binding` gives them plain values."""
 
-NAMED_TWICE = {
-    *("Column", "Converter", "Date", "Envelope", "Expression", "Field", "File", "Format", "Key", "Node", "ReadRequest"),
-    *(
-        "Record",
-        "Reference",
-        "Refusal",
-        "Schema",
-        "Shape",
-        "Table",
-        "Text",
-        "Time",
-    ),
-    *("_Landing", "_Reader"),
-}
+NAMED_TWICE = {"Record", "_Landing"}
 """Classes that have yet to get a name of their own. Nothing is added here."""
 
 LONGEST = 400

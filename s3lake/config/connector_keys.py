@@ -31,7 +31,7 @@ SPELLED_OTHERWISE = {
 T = TypeVar("T")
 
 
-class Key(NamedTuple):
+class ConnectorKey(NamedTuple):
     """A key of a connector that is one native setting: `to` is its path, `read` makes its value of the text.
 
     Without the key the value is `default`, or the model's if that is None. A key with an `example` is required.
@@ -138,7 +138,7 @@ class Keys:
             self.error(setting, f"{twice!r} is named twice; take one out")
         return Value(tuple(dict.fromkeys(names)), setting)
 
-    def put(self, sink: Draft, table: Iterable[Key]) -> None:
+    def put(self, sink: Draft, table: Iterable[ConnectorKey]) -> None:
         """Put the native settings that a table's keys are."""
         for key in table:
             value = self.require(key.name, key.example) if key.example else self.read(key.name, key.default, key.read)

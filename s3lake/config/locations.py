@@ -30,14 +30,14 @@ _REMEDIES = {401: _UNAUTHORIZED, 403: _UNAUTHORIZED, 404: "correct the address"}
 
 
 @dataclass(frozen=True)
-class Text:
+class ConfigText:
     """A text of a configuration; `name` is a path, or an address without anything secret."""
 
     name: str
     text: str
 
 
-def read_texts(location: str, environment: Mapping[str, str]) -> tuple[Text, ...]:
+def read_texts(location: str, environment: Mapping[str, str]) -> tuple[ConfigText, ...]:
     """Return the texts at `location`, in the order of their names.
 
     Args:
@@ -78,14 +78,14 @@ def list_files(location: str) -> list[Path]:
     return sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
 
 
-def _read(path: Path) -> Text:
+def _read(path: Path) -> ConfigText:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise ConfigurationError(f"{path}: no such file or directory; correct the path, or set S3LAKE_CONFIG") from None
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
-    return Text(str(path), _decode(data, str(path)))
+    return ConfigText(str(path), _decode(data, str(path)))
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -192,7 +192,7 @@ class _TransientError(Exception):
     """Trying again may succeed; the message holds nothing secret."""
 
 
-def fetch(url: str, settings: HttpOptions) -> Text:
+def fetch(url: str, settings: HttpOptions) -> ConfigText:
     """Return the text that the server at `url` answers; `settings` are its options.
 
     Raises:
@@ -227,7 +227,7 @@ def fetch(url: str, settings: HttpOptions) -> Text:
         ) from None
     if settings.response_data_path or settings.response_error_path:
         text = _select(text, name, settings)
-    return Text(name, text)
+    return ConfigText(name, text)
 
 
 def _attempt(url: str, name: str, settings: HttpOptions) -> bytes:

@@ -57,7 +57,7 @@ def read(documents: list[Node], report: Report, environment: Mapping[str, str]) 
     """
     if len(documents) > 1:
         raise ConfigurationError(f"{documents[1].place}: a second document begins; a file holds one configuration")
-    reader = _Reader(report, environment)
+    reader = _NodeReader(report, environment)
     data = reader.read(documents[0], ()) if documents else None
     if isinstance(data, dict):
         return ConfigDraft(Draft(data, reader.settings), report, native=True)
@@ -83,7 +83,7 @@ def parse_scalar(text: str) -> Any:
     return float(text) if _NUMBER.fullmatch(text) else text
 
 
-class _Reader:
+class _NodeReader:
     def __init__(self, report: Report, environment: Mapping[str, str]) -> None:
         self.settings: dict[Path, Setting] = {}
         self._report = report

@@ -23,7 +23,7 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import BUSY, GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.land.spark.starting import tell_start
-from s3lake.records.layout.pieces import Field, Time
+from s3lake.records.layout.pieces import FieldElement, TimeElement
 
 BUCKET = "lake"
 SINK = "events"
@@ -235,8 +235,8 @@ def find_named_fields(sinks: Iterable[Sink]) -> events.Fields:
     fields: dict[tuple[str, ...], bool] = {}
     for sink in sinks:
         for piece in sink.layout.pieces:
-            if isinstance(piece, Field) or (isinstance(piece, Time) and piece.clock == "field"):
-                fields[piece.path] = isinstance(piece, Time)
+            if isinstance(piece, FieldElement) or (isinstance(piece, TimeElement) and piece.clock == "field"):
+                fields[piece.path] = isinstance(piece, TimeElement)
         for transform in sink.transforms:
             named = [transform.options.get("field", ()), transform.options.get("fields", ())]
             names = chain.from_iterable(one.split(",") if isinstance(one, str) else one for one in named)

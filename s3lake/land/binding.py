@@ -18,7 +18,7 @@ from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS, FileFormat
 from s3lake.records.layout.elements import Reading
 from s3lake.records.layout.object_keys import KeyLayout, KeyTemplate
-from s3lake.records.layout.pieces import Text
+from s3lake.records.layout.pieces import FixedText
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import fields_of, to_document
 from s3lake.records.schema.columns.union import format_type
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from s3lake.land.task.staging import FileRule
     from s3lake.records.convert.conversion import Conversion
     from s3lake.records.convert.fit.contract import Contract
-    from s3lake.records.convert.read.keys_and_values import Envelope
+    from s3lake.records.convert.read.keys_and_values import RecordEnvelope
     from s3lake.records.layout.pieces import Piece
     from s3lake.records.schema.columns.types import Columns
     from s3lake.records.schema.registry import Connection
@@ -167,14 +167,14 @@ def contract(sink: Sink) -> Contract:
     )
 
 
-def envelope(sink: Sink, topic: str) -> Envelope | None:
+def envelope(sink: Sink, topic: str) -> RecordEnvelope | None:
     """The parts of a record that a row holds, None if it holds the value alone."""
-    from s3lake.records.convert.read.keys_and_values import Envelope
+    from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 
     configured = sink.envelope
     if configured is None:
         return None
-    return Envelope(
+    return RecordEnvelope(
         style=configured.style,
         fields=tuple(configured.fields),
         topic=topic,
@@ -197,7 +197,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int | N
 
     def compose(pieces: tuple[Piece, ...]) -> KeyTemplate:
         return KeyTemplate.from_pieces(
-            (Text(sink.root), *pieces),
+            (FixedText(sink.root), *pieces),
             topic,
             extension=sink.extension,
             sidecars=sink.sidecars.endings,

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from s3lake.config.load import load_configuration
-from s3lake.config.locations import PREFIX, Text, read_options, read_texts, with_dotenv
+from s3lake.config.locations import PREFIX, ConfigText, read_options, read_texts, with_dotenv
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.kit.http import Response, as_json, serve_script
@@ -16,7 +16,7 @@ from s3lake_tests.kit.http import Response, as_json, serve_script
 def test_a_file_is_one_source_and_a_byte_order_mark_is_not_its_text(tmp_path, mark):
     path = tmp_path / "Lake.YAML"
     path.write_bytes(mark + b"sinks: []")
-    assert read_texts(str(path), {}) == (Text(str(path), "sinks: []"),)
+    assert read_texts(str(path), {}) == (ConfigText(str(path), "sinks: []"),)
 
 
 def test_a_directorys_files_come_in_the_order_of_their_names(tmp_path):
@@ -119,7 +119,7 @@ def refused(url, **settings):
 def test_the_answer_is_the_text_and_login_query_and_headers_are_sent_but_not_in_its_name():
     with serve_script(Response(body=b"kafka: {}\nsinks: []\n")) as server:
         url = server.url.replace("//", "//me:p%40ss@") + "/c?token=abc"
-        assert fetch(url, HEADERS='{"X-Tenant": "a"}') == (Text(f"{server.url}/c", "kafka: {}\nsinks: []\n"),)
+        assert fetch(url, HEADERS='{"X-Tenant": "a"}') == (ConfigText(f"{server.url}/c", "kafka: {}\nsinks: []\n"),)
         (asked,) = server.requests
     assert asked.target == "/c?token=abc"
     assert (asked.headers["authorization"], asked.headers["x-tenant"]) == ("Basic bWU6cEBzcw==", "a")

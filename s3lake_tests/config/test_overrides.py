@@ -11,7 +11,7 @@ from s3lake.config.connectors import iggy_runtime
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.overrides import Override, apply_variables, refuse_unknown
 from s3lake.config.report import Report
-from s3lake.config.syntax.toml_file import File
+from s3lake.config.syntax.toml_file import TomlFile
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -226,14 +226,14 @@ SINK = {
 def of_connector(name: str, text: str, file: dict[str, Any] = SINK) -> dict[str, Any]:
     report = Report("s3-lake.toml")
     variables = {f"IGGY_CONNECTORS_{name}": text}
-    (found,) = iggy_runtime.apply_to_connectors([File("s3-lake.toml", file)], variables, report)
+    (found,) = iggy_runtime.apply_to_connectors([TomlFile("s3-lake.toml", file)], variables, report)
     report.check()
     return found.data
 
 
 def of_runtime(name: str, text: str, file: dict[str, Any]) -> dict[str, Any]:
     report = Report("config.toml")
-    found = iggy_runtime.apply_to_runtime(File("config.toml", file), {f"IGGY_CONNECTORS_{name}": text}, report)
+    found = iggy_runtime.apply_to_runtime(TomlFile("config.toml", file), {f"IGGY_CONNECTORS_{name}": text}, report)
     report.check()
     return found.data
 

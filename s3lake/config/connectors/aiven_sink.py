@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 
-from s3lake.config.connector_keys import Key, Keys, choice, milliseconds, same, whole
+from s3lake.config.connector_keys import ConnectorKey, Keys, choice, milliseconds, same, whole
 from s3lake.config.connectors import connect_keys, converter_keys, s3_credentials
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.report import Report, Setting, Value
@@ -28,14 +28,16 @@ _RENAMED = {
     "aws.credential.provider": "aws.credentials.provider",
 }
 _KEYS = (
-    Key("aws.s3.bucket.name", "bucket", example="my-bucket"),
-    Key("aws.s3.region", "s3.region", default="us-east-1"),
-    Key("aws.s3.endpoint", "s3.endpoint_url"),
-    Key("aws.s3.backoff.max.retries", "s3.retries.max_attempts", whole(1, 30), 3),
-    Key("aws.s3.backoff.delay.ms", "s3.retries.backoff_ms", whole(1), 100),
-    Key("file.max.records", "flush.count", lambda text: whole(0)(text) or None),
-    Key("offset.flush.interval.ms", "flush.interval", milliseconds(1), 60.0),
-    Key("format.output.fields.value.encoding", "envelope.value_encoding", choice(same("base64", "none")), "base64"),
+    ConnectorKey("aws.s3.bucket.name", "bucket", example="my-bucket"),
+    ConnectorKey("aws.s3.region", "s3.region", default="us-east-1"),
+    ConnectorKey("aws.s3.endpoint", "s3.endpoint_url"),
+    ConnectorKey("aws.s3.backoff.max.retries", "s3.retries.max_attempts", whole(1, 30), 3),
+    ConnectorKey("aws.s3.backoff.delay.ms", "s3.retries.backoff_ms", whole(1), 100),
+    ConnectorKey("file.max.records", "flush.count", lambda text: whole(0)(text) or None),
+    ConnectorKey("offset.flush.interval.ms", "flush.interval", milliseconds(1), 60.0),
+    ConnectorKey(
+        "format.output.fields.value.encoding", "envelope.value_encoding", choice(same("base64", "none")), "base64"
+    ),
 )
 _TYPES = {"csv": "csv", "json": "json_array", "jsonl": "json", "parquet": "parquet", "avro": "avro"}
 _FIELDS = ("key", "value", "offset", "timestamp", "headers")

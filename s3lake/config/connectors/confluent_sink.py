@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from s3lake.config.connector_keys import Key, Keys, same, whole
+from s3lake.config.connector_keys import ConnectorKey, Keys, same, whole
 from s3lake.config.connectors import connect_keys, converter_keys, s3_credentials
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
@@ -68,13 +68,13 @@ _NO_EFFECT = {
 
 
 _KEYS = (
-    Key("s3.bucket.name", "bucket", example="my-bucket"),
-    Key("s3.region", "s3.region", default="us-west-2"),
-    Key("store.url", "s3.endpoint_url"),
-    Key("s3.part.retries", "s3.retries.max_attempts", lambda text: max(1, whole(0)(text)), 3),
-    Key("s3.retry.backoff.ms", "s3.retries.backoff_ms", whole(0), 200),
-    Key("s3.acl.canned", "s3.objects.acl", lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()),
-    Key("flush.size", "flush.count", whole(1), 1),
+    ConnectorKey("s3.bucket.name", "bucket", example="my-bucket"),
+    ConnectorKey("s3.region", "s3.region", default="us-west-2"),
+    ConnectorKey("store.url", "s3.endpoint_url"),
+    ConnectorKey("s3.part.retries", "s3.retries.max_attempts", lambda text: max(1, whole(0)(text)), 3),
+    ConnectorKey("s3.retry.backoff.ms", "s3.retries.backoff_ms", whole(0), 200),
+    ConnectorKey("s3.acl.canned", "s3.objects.acl", lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()),
+    ConnectorKey("flush.size", "flush.count", whole(1), 1),
 )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.connector_keys import Key, Keys, milliseconds, put_native
+from s3lake.config.connector_keys import ConnectorKey, Keys, milliseconds, put_native
 from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
 from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.records.convert.read.converters import CONVERTERS
@@ -179,7 +179,7 @@ def _put_errors(keys: Keys, sink: Draft) -> None:
         sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else ms / 1000))
     message = "is for requests to the Schema Registry: a refused record would be refused again"
     keys.note(message, timeout)
-    keys.put(sink, [Key("errors.retry.delay.max.ms", "errors.retry_delay", milliseconds(0))])
+    keys.put(sink, [ConnectorKey("errors.retry.delay.max.ms", "errors.retry_delay", milliseconds(0))])
     enabled = keys.boolean("errors.log.enable", False)
     places = keys.boolean("errors.log.include.messages", False)
     if enabled.value:

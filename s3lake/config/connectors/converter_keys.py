@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import unquote
 
-from s3lake.config.connector_keys import Key, Keys, milliseconds
+from s3lake.config.connector_keys import ConnectorKey, Keys, milliseconds
 from s3lake.config.connectors import connect_worker
 from s3lake.config.draft import Draft
 from s3lake.config.report import Setting, Value
@@ -148,7 +148,7 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
     class_name = converter.value.rpartition(".")[2]
     for put in (_put_address, _put_login, _put_token, _put_files):
         put(own, registry)
-    own.put(registry, [Key("http.read.timeout.ms", "timeout", milliseconds(1))])
+    own.put(registry, [ConnectorKey("http.read.timeout.ms", "timeout", milliseconds(1))])
     ignored = own.boolean(_IGNORE_DEFAULT, False)
     if class_name != "ProtobufConverter":
         _put_null_rule(sink, part, ignored.map(operator.not_))

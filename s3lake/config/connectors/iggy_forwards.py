@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from s3lake.config.connector_keys import Key, Keys, same
+from s3lake.config.connector_keys import ConnectorKey, Keys, same
 from s3lake.config.connectors import s3_credentials
 from s3lake.config.draft import Draft
 from s3lake.config.report import Setting, Value
@@ -30,21 +30,21 @@ _NO_EFFECT = {
 
 _PLUGIN_KEYS = {
     "postgres": (
-        Key(f"{_P}connection_string", "options.conninfo", example='"postgresql://localhost/lake"'),
-        Key(f"{_P}target_table", "options.table", example='"iggy_messages"'),
+        ConnectorKey(f"{_P}connection_string", "options.conninfo", example='"postgresql://localhost/lake"'),
+        ConnectorKey(f"{_P}target_table", "options.table", example='"iggy_messages"'),
     ),
     "mongodb": (
-        Key(f"{_P}connection_uri", "options.uri", example='"mongodb://localhost:27017"'),
-        Key(f"{_P}database", "options.database", example='"lake"'),
-        Key(f"{_P}collection", "options.collection", example='"messages"'),
+        ConnectorKey(f"{_P}connection_uri", "options.uri", example='"mongodb://localhost:27017"'),
+        ConnectorKey(f"{_P}database", "options.database", example='"lake"'),
+        ConnectorKey(f"{_P}collection", "options.collection", example='"messages"'),
     ),
     "elasticsearch": (
-        Key(f"{_P}url", "options.url", example='"http://localhost:9200"'),
-        Key(f"{_P}index", "options.index", example='"messages"'),
-        Key(f"{_P}username", "options.username"),
-        Key(f"{_P}password", "options.password"),
+        ConnectorKey(f"{_P}url", "options.url", example='"http://localhost:9200"'),
+        ConnectorKey(f"{_P}index", "options.index", example='"messages"'),
+        ConnectorKey(f"{_P}username", "options.username"),
+        ConnectorKey(f"{_P}password", "options.password"),
     ),
-    "quickwit": (Key(f"{_P}url", "options.url", example='"http://localhost:7280"'),),
+    "quickwit": (ConnectorKey(f"{_P}url", "options.url", example='"http://localhost:7280"'),),
     "stdout": (),
 }
 _RECORDS = {
@@ -97,11 +97,11 @@ def _index_of_quickwit(keys: Keys) -> Value[str]:
 
 
 _TABLE = (
-    Key(f"{_P}catalog_type", "table.catalog.type", default="rest"),
-    Key(f"{_P}uri", "table.catalog.uri", example='"http://localhost:8181"'),
-    Key(f"{_P}warehouse", "table.catalog.warehouse"),
-    Key(f"{_P}store_url", "s3.endpoint_url"),
-    Key(f"{_P}store_region", "s3.region"),
+    ConnectorKey(f"{_P}catalog_type", "table.catalog.type", default="rest"),
+    ConnectorKey(f"{_P}uri", "table.catalog.uri", example='"http://localhost:8181"'),
+    ConnectorKey(f"{_P}warehouse", "table.catalog.warehouse"),
+    ConnectorKey(f"{_P}store_url", "s3.endpoint_url"),
+    ConnectorKey(f"{_P}store_region", "s3.region"),
 )
 
 

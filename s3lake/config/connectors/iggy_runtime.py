@@ -13,20 +13,20 @@ from dataclasses import replace
 from typing import Any
 
 from s3lake.config import locations
-from s3lake.config.connector_keys import Key, Keys
+from s3lake.config.connector_keys import ConnectorKey, Keys
 from s3lake.config.draft import Draft, value_at
 from s3lake.config.overrides import Names, is_list, match, set_path, split_list, upper, variable_names
 from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax import toml_file
-from s3lake.config.syntax.toml_file import File
+from s3lake.config.syntax.toml_file import TomlFile
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.option_values import did_you_mean
 
 SECTION = "iggy"
-_ADDRESS = (Key("iggy.address", "address", default="localhost:8090"), Key("iggy.token", "token"))
-_TLS = (Key("iggy.tls.ca_file", "ca_file"), Key("iggy.tls.domain", "domain"))
-_LOGIN = tuple(Key(f"iggy.{name}", name, default="iggy") for name in ("username", "password"))
+_ADDRESS = (ConnectorKey("iggy.address", "address", default="localhost:8090"), ConnectorKey("iggy.token", "token"))
+_TLS = (ConnectorKey("iggy.tls.ca_file", "ca_file"), ConnectorKey("iggy.tls.domain", "domain"))
+_LOGIN = tuple(ConnectorKey(f"iggy.{name}", name, default="iggy") for name in ("username", "password"))
 TABLES = (
     (SECTION, "tls"),
     *(("connectors", name) for name in ("request_headers", "retry", "url_templates", "response")),
@@ -63,7 +63,7 @@ _CONNECTOR = _names(
 _GROUPS = ("streams", "plugin_config", "cors", "tls", "metrics", "retry", "response", "logs", "traces")
 
 
-def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
+def read_connectors(runtime: TomlFile, report: Report, references: Variables) -> Iterator[TomlFile]:
     """Yield the files of the connectors that run; of several versions of a key the highest."""
     options = runtime.table("connectors")
     match options.get("config_type", "local"):
@@ -79,7 +79,9 @@ def read_connectors(runtime: File, report: Report, references: Variables) -> Ite
             report.error(runtime.place("connectors", name), message)
 
 
-def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, references: Variables) -> Iterator[File]:
+def _of_directory(
+    options: Mapping[str, Any], runtime: TomlFile, report: Report, references: Variables
+) -> Iterator[TomlFile]:
     at, name = runtime.place("connectors", "config_dir"), options.get("config_dir")
     if not isinstance(name, str):
         report.error(at, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
@@ -90,7 +92,7 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
-    newest: dict[tuple[str, str], File] = {}
+    newest: dict[tuple[str, str], TomlFile] = {}
     for connector in map(toml_file.read, locations.list_files(str(directory))):
         name = (connector.role, connector.key)
         if _version(connector) >= _version(newest.setdefault(name, connector)):
@@ -98,12 +100,12 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
     yield from newest.values()
 
 
-def _version(file: File) -> int:
+def _version(file: TomlFile) -> int:
     version = file.data.get("version", 0)
     return version if isinstance(version, int) else 0
 
 
-def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Iterator[File]:
+def _of_server(options: Mapping[str, Any], runtime: TomlFile, report: Report) -> Iterator[TomlFile]:
     """Yield the active versions that a server has: `sinks` and `sources` by their keys."""
     at = runtime.place("connectors", "base_url")
     if not isinstance(options.get("base_url"), str):
@@ -126,7 +128,7 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
         files = [
-            File(f"{answer.name} {role} {key}", {**_present(content), "type": role})
+            TomlFile(f"{answer.name} {role} {key}", {**_present(content), "type": role})
             for role, group in groups
             for key, content in group.items()
         ]
@@ -148,7 +150,7 @@ def _present(value: Any) -> Any:
 # The server with the records
 
 
-def read_server(runtime: File, report: Report, references: Variables) -> Draft:
+def read_server(runtime: TomlFile, report: Report, references: Variables) -> Draft:
     """Return the server that the runtime names as a source; an empty draft if it names none.
 
     The runtime's own defaults hold for what its section leaves out.
@@ -177,14 +179,14 @@ def read_server(runtime: File, report: Report, references: Variables) -> Draft:
 # Iggy's own variables
 
 
-def apply_to_runtime(file: File, environment: Mapping[str, str], report: Report) -> File:
+def apply_to_runtime(file: TomlFile, environment: Mapping[str, str], report: Report) -> TomlFile:
     """Return the runtime's file with what variables set."""
     data = copy.deepcopy(file.data)
     places = _apply(data, _RUNTIME, _select(environment, connectors=False), report)
     return replace(file, data=data, places={**file.places, **places})
 
 
-def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], report: Report) -> list[File]:
+def apply_to_connectors(files: Sequence[TomlFile], environment: Mapping[str, str], report: Report) -> list[TomlFile]:
     """Return the connectors' files with what variables set."""
     files = [replace(file, data=copy.deepcopy(file.data)) for file in files]
     tree: dict[str, dict[str, Any]] = {}

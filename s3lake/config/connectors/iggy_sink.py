@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from s3lake.config.connector_keys import SERVERS, Key, Keys, put_native, same
+from s3lake.config.connector_keys import SERVERS, ConnectorKey, Keys, put_native, same
 from s3lake.config.connectors import connect_keys, iggy_forwards, iggy_runtime, s3_credentials
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION, TABLES
@@ -64,11 +64,11 @@ _STREAM_NO_EFFECT = {
 _P = "plugin_config."
 _DECIDING = ("type", "enabled", f"{_P}file_rotation", f"{_P}store_class")
 _KEYS = (
-    Key(f"{_P}bucket", "bucket", example='"my-bucket"'),
-    Key(f"{_P}region", "s3.region", example='"us-east-1"'),
-    Key(f"{_P}endpoint", "s3.endpoint_url"),
-    Key(f"{_P}retry_delay", "s3.retries.backoff_ms", lambda text: round(parse_duration(text) * 1000), 1000),
-    Key(f"{_P}prefix", "prefix", lambda prefix: prefix.strip("/")),
+    ConnectorKey(f"{_P}bucket", "bucket", example='"my-bucket"'),
+    ConnectorKey(f"{_P}region", "s3.region", example='"us-east-1"'),
+    ConnectorKey(f"{_P}endpoint", "s3.endpoint_url"),
+    ConnectorKey(f"{_P}retry_delay", "s3.retries.backoff_ms", lambda text: round(parse_duration(text) * 1000), 1000),
+    ConnectorKey(f"{_P}prefix", "prefix", lambda prefix: prefix.strip("/")),
 )
 
 
@@ -80,7 +80,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     """
     main, variables = toml_file.parse(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
-    runtime = iggy_runtime.apply_to_runtime(toml_file.File(main.name, {}) if alone else main, variables, report)
+    runtime = iggy_runtime.apply_to_runtime(toml_file.TomlFile(main.name, {}) if alone else main, variables, report)
     runtime_settings: list[Setting] = []
     if alone:
         files = [main]
@@ -107,7 +107,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     return join_drafts(sinks, report)
 
 
-def _put_transforms(file: toml_file.File, sink: Draft, report: Report) -> None:
+def _put_transforms(file: toml_file.TomlFile, sink: Draft, report: Report) -> None:
     """Put the transforms that are enabled, in the order of the file."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
@@ -129,7 +129,7 @@ def _put_transforms(file: toml_file.File, sink: Draft, report: Report) -> None:
 
 
 def _read_connector(
-    file: toml_file.File,
+    file: toml_file.TomlFile,
     runtime_settings: Sequence[Setting],
     server: Draft,
     report: Report,
@@ -240,7 +240,7 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
 
 
 def _read_streams(
-    file: toml_file.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, plugin: str
+    file: toml_file.TomlFile, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, plugin: str
 ) -> Iterator[Draft]:
     """Yield one sink for each stream and topic: both names are in its keys and its lines."""
     streams = file.data.get("streams")
@@ -300,7 +300,7 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
 
-def _read_runtime_settings(file: toml_file.File, report: Report, references: Variables) -> list[Setting]:
+def _read_runtime_settings(file: toml_file.TomlFile, report: Report, references: Variables) -> list[Setting]:
     """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
     for path in (*((section,) for section in (*_RUNTIME, "s3lake")), *TABLES):
         if not isinstance(value_at(file.data, path), dict | None):
@@ -332,7 +332,7 @@ def _put_schema_of_stream(sink: Draft, keys: Keys, prefix: str, *, is_avro: bool
     return path is not None or text is not None
 
 
-def _put_schema(file: toml_file.File, sink: Draft, keys: Keys, stream: int) -> None:
+def _put_schema(file: toml_file.TomlFile, sink: Draft, keys: Keys, stream: int) -> None:
     """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
     schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
     sink.put("converter.value", schema)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.connector_keys import PREFIX, Key, Keys, choice, same, whole
+from s3lake.config.connector_keys import PREFIX, ConnectorKey, Keys, choice, same, whole
 from s3lake.config.connectors import connect_keys, converter_keys, lenses_kcql, s3_credentials
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.connectors.lenses_kcql import KcqlError, Statement
@@ -29,14 +29,16 @@ _CODECS = {
     "LZ0": "lzo",
 }
 _KEYS = (
-    Key(f"{_P}aws.region", "s3.region"),
-    Key(f"{_P}custom.endpoint", "s3.endpoint_url"),
-    Key(f"{_P}pool.max.connections", "s3.max_pool_connections", lambda text: max(0, whole(-1)(text)) or 50, 50),
-    Key(f"{_P}http.max.retries", "s3.retries.max_attempts", whole(1), 5),
-    Key(f"{_P}http.retry.interval", "s3.retries.backoff_ms", whole(0), 50),
-    Key(f"{_P}skip.null.values", "nulls", lambda text: "skip" if parse_bool(text) else "write", "write"),
-    Key(f"{_P}exactly.once.enable", "exactly_once", parse_bool),
-    Key(f"{_P}indexes.name", "index.prefix"),
+    ConnectorKey(f"{_P}aws.region", "s3.region"),
+    ConnectorKey(f"{_P}custom.endpoint", "s3.endpoint_url"),
+    ConnectorKey(
+        f"{_P}pool.max.connections", "s3.max_pool_connections", lambda text: max(0, whole(-1)(text)) or 50, 50
+    ),
+    ConnectorKey(f"{_P}http.max.retries", "s3.retries.max_attempts", whole(1), 5),
+    ConnectorKey(f"{_P}http.retry.interval", "s3.retries.backoff_ms", whole(0), 50),
+    ConnectorKey(f"{_P}skip.null.values", "nulls", lambda text: "skip" if parse_bool(text) else "write", "write"),
+    ConnectorKey(f"{_P}exactly.once.enable", "exactly_once", parse_bool),
+    ConnectorKey(f"{_P}indexes.name", "index.prefix"),
 )
 _FORMATS = {
     "JSON": "json",
@@ -50,11 +52,11 @@ _FORMATS = {
 _PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
 _ENVELOPE = ("key", "value", "headers", "metadata")
 _PROPERTIES = (
-    *(Key(f"flush.{name}", f"flush.{name}", whole(1)) for name in ("count", "size", "interval")),
-    Key("padding.type", "layout.padding.type", choice(_PADDINGS)),
-    Key("padding.char", "layout.padding.char"),
-    Key("padding.length.partition", "layout.padding.partition", whole(0)),
-    Key("padding.length.offset", "layout.padding.offset", whole(0)),
+    *(ConnectorKey(f"flush.{name}", f"flush.{name}", whole(1)) for name in ("count", "size", "interval")),
+    ConnectorKey("padding.type", "layout.padding.type", choice(_PADDINGS)),
+    ConnectorKey("padding.char", "layout.padding.char"),
+    ConnectorKey("padding.length.partition", "layout.padding.partition", whole(0)),
+    ConnectorKey("padding.length.offset", "layout.padding.offset", whole(0)),
 )
 _STAGING = "files are streamed to S3; beyond memory_budget they go to the temporary directory"
 _COLLECTED = "the index is one object a commit, and `s3lake clean` removes old ones"
@@ -144,7 +146,7 @@ def _put_store(keys: Keys, sink: Draft) -> None:
 def _put_codec(keys: Keys, sink: Draft) -> None:
     codec = keys.choice(f"{_P}compression.codec", _CODECS, "UNCOMPRESSED")
     sink.put("format.codec", codec)
-    keys.put(sink, [Key(f"{_P}compression.level", "format.level", whole(1, 9))])
+    keys.put(sink, [ConnectorKey(f"{_P}compression.level", "format.level", whole(1, 9))])
     form = sink.get("format.type")
     if codec.value == "gzip" and form in ("json", "csv", "text", "bytes"):
         message = f"files end in .{form}.gz; the connector writes .gz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from s3lake.config.connector_keys import Key, Keys, whole
+from s3lake.config.connector_keys import ConnectorKey, Keys, whole
 from s3lake.config.draft import Draft
 from s3lake.config.report import Value
 
@@ -51,7 +51,7 @@ def put_pair(keys: Keys, sink: Draft, access: str, secret: str) -> None:
         if keys.has(name) and not keys.has(other):
             keys.error(keys.get(name), f"{other} is missing; give both or neither")
             return
-    keys.put(sink, [Key(name, path) for name, path in zip((access, secret), _PAIR, strict=True)])
+    keys.put(sink, [ConnectorKey(name, path) for name, path in zip((access, secret), _PAIR, strict=True)])
 
 
 def put_provider(keys: Keys, sink: Draft, key: str) -> None:
@@ -88,11 +88,11 @@ def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
     keys.put(
         sink if keys.has(f"{prefix}role.arn") else Draft(),
         [
-            Key(f"{prefix}role.arn", "s3.role.arn"),
-            Key(f"{prefix}role.external.id", "s3.role.external_id"),
-            Key(f"{prefix}role.session.name", "s3.role.session_name"),
-            Key(f"{prefix}role.session.duration", "s3.role.duration", whole(900, 43_200)),
-            Key(f"{prefix}config.endpoint", "s3.role.endpoint_url"),
+            ConnectorKey(f"{prefix}role.arn", "s3.role.arn"),
+            ConnectorKey(f"{prefix}role.external.id", "s3.role.external_id"),
+            ConnectorKey(f"{prefix}role.session.name", "s3.role.session_name"),
+            ConnectorKey(f"{prefix}role.session.duration", "s3.role.duration", whole(900, 43_200)),
+            ConnectorKey(f"{prefix}config.endpoint", "s3.role.endpoint_url"),
         ],
     )
 
@@ -100,7 +100,7 @@ def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
 def put_proxy(keys: Keys, sink: Draft, prefix: str) -> None:
     """Put `PREFIXurl`, `user` and `password`: the proxy of requests to S3."""
     url = keys.text(f"{prefix}url")
-    table = [Key(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")]
+    table = [ConnectorKey(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")]
     keys.put(sink if url.value else Draft(), table)
     if url.value:
         keys.note("requests to S3 go through it; if it is S3's own address, write it as the endpoint instead", url)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.config.model import marker
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
+from s3lake.records.layout.pieces import Extension, FixedText, Number, Piece, RoutedTopicElement, Topic
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -103,8 +103,10 @@ def _layouts(sink: "Sink") -> list[_Layout]:
     """Return the layouts of all objects but dead letters, each with the prefix."""
     layouts = [pieces for pieces in (sink.layout.pieces, sink.layout.tombstone_pieces) if pieces is not None]
     if sink.renames_topics:  # the topic's name can become any text
-        layouts = [tuple(Routed() if isinstance(piece, Topic) else piece for piece in pieces) for pieces in layouts]
-    return [(Text(sink.root), *pieces) for pieces in (*layouts, marker.pieces(sink)) if pieces]
+        layouts = [
+            tuple(RoutedTopicElement() if isinstance(piece, Topic) else piece for piece in pieces) for pieces in layouts
+        ]
+    return [(FixedText(sink.root), *pieces) for pieces in (*layouts, marker.pieces(sink)) if pieces]
 
 
 def _endings(sink: "Sink") -> tuple[str, ...]:
@@ -122,17 +124,17 @@ def _dead_letters(sink: "Sink", topic: str | None) -> str:
 
 def _fill(layout: _Layout, topic: str | None, ending: str | None = None) -> list[Piece]:
     """Return a layout with the texts of the topic and of the ending, if they are given."""
-    pieces = [Text(topic) if isinstance(piece, Topic) and topic is not None else piece for piece in layout]
-    return [Text(ending) if isinstance(piece, Extension) and ending is not None else piece for piece in pieces]
+    pieces = [FixedText(topic) if isinstance(piece, Topic) and topic is not None else piece for piece in layout]
+    return [FixedText(ending) if isinstance(piece, Extension) and ending is not None else piece for piece in pieces]
 
 
 def _before_topic(layout: _Layout) -> str | None:
     """Return the text before the topic, or None if the topic cannot be read from the beginning of a key."""
     text = ""
     for piece, after in pairwise(layout):
-        if isinstance(piece, Topic) and isinstance(after, Text) and after.text[:1] not in ("", *_TOPIC):
+        if isinstance(piece, Topic) and isinstance(after, FixedText) and after.text[:1] not in ("", *_TOPIC):
             return text
-        if not isinstance(piece, Text):
+        if not isinstance(piece, FixedText):
             return None
         text += piece.text
     return None
@@ -159,7 +161,7 @@ def _beginning(layout: _Layout) -> tuple[str, frozenset[str] | None]:
     """Return the fixed text that a layout begins with, and the characters that can follow it; None for any."""
     text = ""
     for piece in layout:
-        if not isinstance(piece, Text):
+        if not isinstance(piece, FixedText):
             return text, _characters(piece)
         text += piece.text
     return text, None
@@ -176,7 +178,7 @@ def _characters(piece: Piece) -> frozenset[str] | None:
 
 
 def _reverse(layout: _Layout) -> list[Piece]:
-    return [Text(piece.text[::-1]) if isinstance(piece, Text) else piece for piece in reversed(layout)]
+    return [FixedText(piece.text[::-1]) if isinstance(piece, FixedText) else piece for piece in reversed(layout)]
 
 
 def _compile(layouts: Iterable[_Layout], endings: Iterable[str]) -> re.Pattern[str]:
@@ -185,7 +187,7 @@ def _compile(layouts: Iterable[_Layout], endings: Iterable[str]) -> re.Pattern[s
 
     def spell(piece: Piece) -> str:
         match piece:
-            case Text(text):
+            case FixedText(text):
                 return re.escape(text)
             case Extension():
                 return ending

@@ -10,7 +10,7 @@ from s3lake.records.convert.read import converters
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.layout import partition_elements, template
 from s3lake.records.layout import pieces as key_pieces
-from s3lake.records.layout.pieces import Extension, Header, Number, Piece, Text, Topic
+from s3lake.records.layout.pieces import Extension, FixedText, HeaderElement, Number, Piece, Topic
 from s3lake.text.dates import zones
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class Time(ConfigModel):
         return value
 
     @property
-    def piece(self) -> key_pieces.Time:
+    def piece(self) -> key_pieces.TimeElement:
         """The piece of a key, without its pattern."""
         path = partition_elements.parse_field_path(self.field) if self.source == "field" else ()
         bucket_ms = round(self.duration * 1000) if self.duration is not None else None
         toward_zero = self.before_1970 == "toward_zero"
-        return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
+        return key_pieces.TimeElement("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
 
 
 class Layout(ConfigModel):
@@ -279,7 +279,7 @@ def _check_digits(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
 
 def _fixed_text(piece: Piece, sink: "Sink") -> str | None:
     match piece:
-        case Text(text):
+        case FixedText(text):
             return text
         case Extension():
             return sink.extension
@@ -290,7 +290,7 @@ def _fixed_text(piece: Piece, sink: "Sink") -> str | None:
 
 def _check_beginning(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
     """Check that the template's text leads neither out of the prefix nor into the index."""
-    first = pieces[0].text if isinstance(pieces[0], Text) else ""
+    first = pieces[0].text if isinstance(pieces[0], FixedText) else ""
     if first.startswith("/") and sink.root:
         raise template.template_error(first, 0, "a name is missing between the prefix and '/': take it out")
     index = sink.index.prefix.rstrip("/") + "/"
@@ -302,13 +302,16 @@ def _check_beginning(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None
 
 
 def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
-    if any(isinstance(piece, key_pieces.Field | key_pieces.Time) and piece.source == "value" for piece in pieces):
+    if any(
+        isinstance(piece, key_pieces.FieldElement | key_pieces.TimeElement) and piece.source == "value"
+        for piece in pieces
+    ):
         raise ValueError("tombstones: a record without a value has no fields: take {field:…} and times of a field out")
 
 
 def _spell(piece: Piece) -> str:
     """Return an element as templates write it."""
-    name = piece.name if isinstance(piece, Number) else type(piece).__name__.lower()
-    path = (piece.name,) if isinstance(piece, Header) else getattr(piece, "path", ())
+    name = key_pieces.get_template_name(piece)
+    path = (piece.name,) if isinstance(piece, HeaderElement) else getattr(piece, "path", ())
     argument = getattr(piece, "pattern", ".".join(path))
     return f"{{{name}:{argument}}}" if argument else f"{{{name}}}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from s3lake import hours
 from s3lake.config.model.base import ConfigModel, Duration, at_least
-from s3lake.records.layout.pieces import Hour, Piece, Text, Topic
+from s3lake.records.layout.pieces import FixedText, Hour, Piece, Topic
 from s3lake.text.dates import joda
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def pieces(sink: "Sink") -> tuple[Piece, ...]:
             f"{sink.sealed.marker!r} needs a directory for each hour, and {why}; let layout.template begin with topic "
             "and hour, for example {topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/, or set marker to none"
         )
-    return (*directory, Text(name))
+    return (*directory, FixedText(name))
 
 
 def key(sink: "Sink", topic: str, hour: str) -> str | None:
@@ -55,7 +55,7 @@ def key(sink: "Sink", topic: str, hour: str) -> str | None:
 
 def _spell(piece: Piece, topic: str, hour_ms: int) -> str:
     match piece:
-        case Text(text):
+        case FixedText(text):
             return text
         case Hour(pattern):
             return joda.compile_formatter(pattern)(hour_ms)
@@ -66,9 +66,9 @@ def _directory(layout: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Return the directories that are the same for every file of a topic's hour, up to a slash."""
     directory: tuple[Piece, ...] = ()
     for position, piece in enumerate(layout):
-        if isinstance(piece, Text) and "/" in piece.text:
-            directory = (*layout[:position], Text(piece.text[: piece.text.rindex("/") + 1]))
-        elif not isinstance(piece, Text | Topic | Hour):
+        if isinstance(piece, FixedText) and "/" in piece.text:
+            directory = (*layout[:position], FixedText(piece.text[: piece.text.rindex("/") + 1]))
+        elif not isinstance(piece, FixedText | Topic | Hour):
             break
     return directory
 

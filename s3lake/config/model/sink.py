@@ -74,7 +74,7 @@ class Index(ConfigModel):
         return value.strip("/") if isinstance(value, str) else value
 
 
-def _shows_columns(converter: converters.Converter) -> bool:
+def _shows_columns(converter: converters.ConverterSpec) -> bool:
     """Return whether columns are found in the data, so that a user can declare their types."""
     return converter.gives == "json" and converter.inferred
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from s3lake.config.model.base import ConfigModel, Properties, RuleError, matches
 from s3lake.records.layout import partition_elements
-from s3lake.records.layout.pieces import Field as ValueField
+from s3lake.records.layout.pieces import FieldElement as ValueField
 
 if TYPE_CHECKING:
     from s3lake.config.model.sink import Sink

@@ -24,7 +24,7 @@ _HEAD = re.compile(rf"\s*(\[\[?)\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*\]\]?\s*(#.*)
 
 
 @dataclass(frozen=True)
-class File:
+class TomlFile:
     """The values of a file, and the place of each table and key that begins a line."""
 
     name: str
@@ -82,7 +82,7 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-def read(path: pathlib.Path) -> File:
+def read(path: pathlib.Path) -> TomlFile:
     """Read the file at `path`.
 
     Raises:
@@ -95,14 +95,14 @@ def read(path: pathlib.Path) -> File:
         raise ConfigurationError(f"{path}: cannot be read: {why}") from None
 
 
-def parse(text: str, file: str) -> File:
+def parse(text: str, file: str) -> TomlFile:
     """Return the values of a text, and their places.
 
     Raises:
         ConfigurationError: it is not TOML.
     """
     try:
-        return File(file, tomllib.loads(text), dict(_places(text, file)))
+        return TomlFile(file, tomllib.loads(text), dict(_places(text, file)))
     except tomllib.TOMLDecodeError as error:
         reason = re.sub(r" \(at .*\)$", "", str(error))
         match = re.search(r"line (\d+), column (\d+)", str(error))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from s3lake.records.layout.pieces import Extension, Number, Piece, Text, Topic
+from s3lake.records.layout.pieces import Extension, FixedText, Number, Piece, Topic
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -56,8 +56,8 @@ def build_name_pattern(sink: Sink, topic: str, *, lenses: bool) -> NamePattern |
         return None
     if lenses:  # it puts a slash after a prefix even if no directory follows
         return NamePattern(sink.root, re.compile(f"{re.escape(sink.root)}/?{pattern}", re.DOTALL), layout.padding.char)
-    beginning = takewhile(lambda piece: isinstance(piece, Text | Topic), pieces)
-    prefix = "".join(piece.text if isinstance(piece, Text) else topic for piece in beginning)
+    beginning = takewhile(lambda piece: isinstance(piece, FixedText | Topic), pieces)
+    prefix = "".join(piece.text if isinstance(piece, FixedText) else topic for piece in beginning)
     return NamePattern(sink.root + prefix, re.compile(re.escape(sink.root) + pattern, re.DOTALL), layout.padding.char)
 
 
@@ -80,7 +80,7 @@ def _build_lenses_pattern(sink: Sink, topic: str) -> NamePattern:
 def _build_regex(piece: Piece, topic: str, groups: set[str]) -> str:
     """Return a piece as a regular expression. Adds `partition` and `offset` to `groups`: each is a group once."""
     match piece:
-        case Text():
+        case FixedText():
             return re.escape(piece.text)
         case Topic():
             return re.escape(topic)

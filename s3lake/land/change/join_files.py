@@ -23,7 +23,7 @@ from s3lake.land.change.staged_copies import StagedCopies, copy_object
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.records.encode import FileFormat
 from s3lake.records.encode.joined_files import Behind, Joiner, JoinKey, open_joiner, read_join_key
-from s3lake.records.layout.object_keys import KeyLayout, Span
+from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Form = tuple[tuple[str, JoinKey], ...]
@@ -63,14 +63,14 @@ class _NewFileSet:
     objects: dict[str, _NewObject]
     partition: int
     group: str | None
-    span: Span
+    span: FileNumbers
 
     def add(self, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
         """Add a file set."""
         for stream, body in bodies.items():
             self.objects[stream].add(body, source.files[stream])
         first, span = source.first, self.span
-        self.span = Span(span.first, max(span.last, first.last_offset), 0, 0, span.records + first.records)
+        self.span = FileNumbers(span.first, max(span.last, first.last_offset), 0, 0, span.records + first.records)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class FileJoiner:
 
     def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _NewFileSet:
         first, chunk = source.first, self.rule.budget // 8
-        span = Span(first.first_offset, first.last_offset, 0, 0, 0)
+        span = FileNumbers(first.first_offset, first.last_offset, 0, 0, 0)
         objects: dict[str, _NewObject] = {}
         for stream, like in form:
             key = None if self.keys.deferred else self._key(first.partition, first.group, span, stream)
@@ -156,7 +156,7 @@ class FileJoiner:
             objects[stream] = _NewObject(upload, new, sending, self.shapes.get(stream))
         return _NewFileSet(objects, first.partition, first.group, span)
 
-    def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
+    def _key(self, partition: int, group: str | None, span: FileNumbers, stream: str) -> str:
         if group is None:
             return self.keys.dead_letters_key(partition, span.first)
         return key_of(self.keys, self.rule, group, span, stream)

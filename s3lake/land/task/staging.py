@@ -20,7 +20,7 @@ from s3lake.index.store.upload import Spill, Upload
 from s3lake.records.encode import FileFormat, open_encoder, prepare
 from s3lake.records.encode.csv_rows import list_headerless_columns
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.layout.object_keys import KeyLayout, Span
+from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
 
 Streams = dict[str, Any]
 """Payloads of the same rows: `data`, and sidecars by name. Texts (`pa.BinaryArray`) or columns (`pa.RecordBatch`)."""
@@ -55,7 +55,7 @@ class FileRule:
         return data.codec == "none" and not FORMATS[data.type].packed
 
 
-def key_of(keys: KeyLayout, rule: FileRule, group: str, span: Span, stream: str) -> str:
+def key_of(keys: KeyLayout, rule: FileRule, group: str, span: FileNumbers, stream: str) -> str:
     """Return the key of a file, or of its sidecar `stream`."""
     return keys.key(group, span, None if stream == "data" else rule.endings[stream])
 
@@ -142,7 +142,7 @@ class _OpenFile:
     group: str
     partition: int
     streams: dict[str, _Stream]
-    span: Span
+    span: FileNumbers
     earliest: int
     latest: int
 
@@ -192,7 +192,7 @@ class Staging:
         """Write one dead-letter object from refused records: their offsets and their lines."""
         self._refuse_more()
         letters = sorted(letters)
-        span = Span(letters[0][0], letters[-1][0], 0, 0, len(letters))
+        span = FileNumbers(letters[0][0], letters[-1][0], 0, 0, len(letters))
         key = self._keys.dead_letters_key(partition, span.first)
         upload = Upload(self._store, key, self._metadata, self._spill)
         try:
@@ -249,7 +249,7 @@ class Staging:
         self._refuse_more()
         partition, group, _ = where
         offset, timestamp = first.offsets[0].as_py(), first.timestamps[0].as_py()
-        span = Span(offset, offset, timestamp, timestamp, 0)
+        span = FileNumbers(offset, offset, timestamp, timestamp, 0)
         streams = {}
         for name in first.streams:
             key = None if self._keys.deferred else key_of(self._keys, self._rule, group, span, name)
@@ -275,7 +275,7 @@ class Staging:
             low, high = _widen(low, high, rows.timestamps)
         if self._rule.span_ms is not None:
             file.earliest, file.latest = _widen(file.earliest, file.latest, rows.times)
-        file.span = Span(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
+        file.span = FileNumbers(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
 
     def _close(self, where: _Where) -> None:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
@@ -287,7 +287,7 @@ class Staging:
             self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
 
-    def _report(self, upload: Upload, key: str, partition: int, span: Span, stream: str, **more: Any) -> None:
+    def _report(self, upload: Upload, key: str, partition: int, span: FileNumbers, stream: str, **more: Any) -> None:
         identity, parts = upload.finish(key)
         file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, stream, **more)
         self.closed.append(file)

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from s3lake.records.convert.fit.contract import Contract
 from s3lake.records.convert.fit.schema_projection import SchemaProjector
 from s3lake.records.convert.read import value_checks
-from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.json import object_columns
-from s3lake.records.convert.read.json.object_columns import Table
-from s3lake.records.convert.read.keys_and_values import Column, Envelope, Rows
+from s3lake.records.convert.read.json.object_columns import TableRows
+from s3lake.records.convert.read.keys_and_values import Column, RecordEnvelope, Rows
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import group_by_id
 from s3lake.records.convert.rows import headers, lines, sidecars, tables
 from s3lake.records.convert.rows.parts_by_schema import Part, Streams, merge_parts
-from s3lake.records.convert.rows.tables import Shape
+from s3lake.records.convert.rows.tables import TableShape
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.columns.limits import Limits, Rule
 from s3lake.records.schema.columns.types import Columns, fields_of
@@ -95,7 +95,7 @@ class Conversion:
     value: str
     format: str
     nulls: str
-    envelope: Envelope | None = None
+    envelope: RecordEnvelope | None = None
     declared: Columns = field(default_factory=dict)
     keys: str | None = None
     headers: str | None = None
@@ -153,7 +153,7 @@ class Conversion:
         return {name: type for name, type in columns.items() if (spread or name) in parts}
 
     @functools.cached_property
-    def _shape(self) -> Shape | None:
+    def _shape(self) -> TableShape | None:
         """The columns of the files; None if the data is text."""
         envelope = self.envelope
         spec = FORMATS[self.format]
@@ -162,7 +162,7 @@ class Conversion:
         parts = envelope.fields if envelope else ("value",)
         converters = {"key": self.key, "value": self.value}
         alone = envelope is None or envelope.bare
-        return Shape(
+        return TableShape(
             spread=parts[0]
             if alone and parts[0] in converters and CONVERTERS[converters[parts[0]]].gives == "json"
             else None,
@@ -218,7 +218,7 @@ class Conversion:
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or self.contract.looks_at_values
         unchecked = not texts and not self.contract.compares_fields and shape is not None and shape.spread == "value"
-        request = ReadRequest(
+        request = ConverterRequest(
             tabular, texts, spliced, unchecked, self.registry, "value" in self.null_to_default, self.exact
         )
         value, refused = self._read_side("value", batch, request, changed)
@@ -254,7 +254,7 @@ class Conversion:
         return Rows(batch, value, key), refused, left_out
 
     def _read_side(
-        self, part: str, batch: pa.RecordBatch, request: ReadRequest, changed: Mapping[str, Column]
+        self, part: str, batch: pa.RecordBatch, request: ConverterRequest, changed: Mapping[str, Column]
     ) -> tuple[Column, Refusals]:
         """Return the keys or values of a batch, as its chain left them if it changed them, and refused ones."""
         if part in changed:
@@ -312,7 +312,7 @@ class Conversion:
             times=rows.value.times(self.time_path),
         )
 
-    def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:
+    def _tabulate(self, shape: TableShape, rows: Rows, converted: Converted) -> tuple[Rows, TableRows]:
         """Make a table of rows, held to the contract. Return the rows that it has."""
         compares = self.contract.compares_fields and bool(self.contract.columns)
         recorded = converted.columns

@@ -15,7 +15,7 @@ _LINES = ("", "\n", "\n")
 
 
 @dataclass(frozen=True)
-class Codec:
+class CodecSpec:
     """The facts of a codec; `codecs.py` has what compresses with it.
 
     Attributes:
@@ -32,19 +32,19 @@ class Codec:
 
 
 CODECS = {
-    "none": Codec(),
-    "gzip": Codec(".gz", (1, 9), 4),  # libdeflate's 4 makes files as small as zlib's 6, for half of its CPU
-    "snappy": Codec(),
-    "snappy_framed": Codec(".snappy"),
-    "zstd": Codec(".zst", (1, 19), 3),  # higher levels take 170 to 670 MB for each open file
-    "lz4": Codec(),
-    "lzo": Codec(
+    "none": CodecSpec(),
+    "gzip": CodecSpec(".gz", (1, 9), 4),  # libdeflate's 4 makes files as small as zlib's 6, for half of its CPU
+    "snappy": CodecSpec(),
+    "snappy_framed": CodecSpec(".snappy"),
+    "zstd": CodecSpec(".zst", (1, 19), 3),  # higher levels take 170 to 670 MB for each open file
+    "lz4": CodecSpec(),
+    "lzo": CodecSpec(
         refusal="Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it"
     ),
-    "brotli": Codec(levels=(1, 11), level=8),
-    "bzip2": Codec(),
-    "xz": Codec(levels=(1, 9), level=6),
-    "deflate": Codec(levels=(1, 9), level=4),
+    "brotli": CodecSpec(levels=(1, 11), level=8),
+    "bzip2": CodecSpec(),
+    "xz": CodecSpec(levels=(1, 9), level=6),
+    "deflate": CodecSpec(levels=(1, 9), level=4),
 }
 
 
@@ -71,7 +71,7 @@ class FileFormat:
 
 
 @dataclass(frozen=True)
-class Format:
+class FormatSpec:
     """The facts of a format.
 
     Attributes:
@@ -104,12 +104,12 @@ class Format:
 FORMATS = {
     format.name: format
     for format in (
-        Format("json", styles=("record", "flat", "iggy")),
-        Format("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
-        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv_rows.prepare"),
-        Format("text"),
-        Format("bytes", framing=None),
-        Format(
+        FormatSpec("json", styles=("record", "flat", "iggy")),
+        FormatSpec("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
+        FormatSpec("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv_rows.prepare"),
+        FormatSpec("text"),
+        FormatSpec("bytes", framing=None),
+        FormatSpec(
             "avro",
             codecs=("snappy", "none", "deflate", "zstd", "bzip2", "xz"),
             tabular=True,
@@ -120,7 +120,7 @@ FORMATS = {
             encoder="avro_file.AvroEncoder",
             prepare="avro_file.prepare",
         ),
-        Format(
+        FormatSpec(
             "parquet",
             codecs=("zstd", "none", "snappy", "gzip", "lz4", "brotli"),
             tabular=True,

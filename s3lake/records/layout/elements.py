@@ -19,7 +19,17 @@ from typing import Any
 import msgspec
 
 from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.layout.pieces import Date, Element, Field, Header, Key, NoObjectKeyError, Routed, Schema, Time
+from s3lake.records.layout.pieces import (
+    DateElement,
+    Element,
+    FieldElement,
+    HeaderElement,
+    KeyElement,
+    NoObjectKeyError,
+    RoutedTopicElement,
+    SchemaNameElement,
+    TimeElement,
+)
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote
@@ -70,7 +80,7 @@ Texts = list["str | NoObjectKeyError"]
 
 def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: Reading) -> list[Texts]:
     """Return the texts of each element, one per record, with the reason in place of a text that is not valid."""
-    of_value = (element for element in elements if isinstance(element, Field | Time) and element.path)
+    of_value = (element for element in elements if isinstance(element, FieldElement | TimeElement) and element.path)
     names = tuple(sorted({element.path[0] for element in of_value}))
     rows = _decode(fields.values, names) if names else []
     return [_make_texts(element, fields, rows, reading) for element in elements]
@@ -78,31 +88,31 @@ def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: R
 
 def _make_texts(element: Element, fields: RecordColumns, rows: list[Any], reading: Reading) -> Texts:
     match element:
-        case Field(path):
+        case FieldElement(path):
             what = f"field {'.'.join(path)}"
             return _format_values([_take_field(row, path) for row in rows], what, reading.missing)
-        case Key():
+        case KeyElement():
             return [_attempt(_format_key, key, element, reading) for key in fields.keys]
-        case Header():
+        case HeaderElement():
             return [_attempt(_format_header, headers, element, reading) for headers in fields.headers]
-        case Schema():
+        case SchemaNameElement():
             return [_attempt(check_key_text, name or "null", "the schema's name") for name in fields.schemas]
-        case Routed():
+        case RoutedTopicElement():
             return [_attempt(check_key_text, name, "the routed topic") for name in fields.topics]
-        case Date(pattern):
+        case DateElement(pattern):
             return _format_dates(compile_key_date(pattern), fields.timestamps)
-        case Time(clock="field"):
+        case TimeElement(clock="field"):
             return _format_field_times(element, rows, fields.times)
-        case Time():
+        case TimeElement():
             return _format_dates(_compile_time(element), fields.timestamps)
 
 
-def format_wallclock(element: Time, epoch_ms: int) -> str:
+def format_wallclock(element: TimeElement, epoch_ms: int) -> str:
     """Return the text of an element that is the same for every record."""
     return check_key_text(_compile_time(element)(epoch_ms), f"time {element.pattern}")
 
 
-def _compile_time(element: Time) -> Callable[[int], str]:
+def _compile_time(element: TimeElement) -> Callable[[int], str]:
     return joda.compile_formatter(
         element.pattern, element.zone, element.locale, element.bucket_ms, toward_zero=element.toward_zero
     )
@@ -126,7 +136,7 @@ def _format_date(formatter: Callable[[int], str], epoch_ms: int) -> str:
         raise NoObjectKeyError(f"the record has no date: {error}") from None
 
 
-def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
+def read_field_times(element: TimeElement, fields: RecordColumns) -> list[int | None]:
     """Return the epoch milliseconds of the time in a field, None for a record without one, or with one of no date."""
     where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
     rows = _decode(fields.values, element.path[:1])
@@ -140,14 +150,14 @@ def _zip_times(rows: list[Any], times: Sequence[str | None]) -> Iterable[tuple[A
     return zip(rows, times or repeat(None), strict=False)
 
 
-def _read_field_time(row: Any, element: Time, where: tzinfo, what: str, time: str | None) -> int:
+def _read_field_time(row: Any, element: TimeElement, where: tzinfo, what: str, time: str | None) -> int:
     value = _take_field(row, element.path)
     if isinstance(value, NoObjectKeyError):
         raise value
     return read_time(value, where, what, time)
 
 
-def _format_field_times(element: Time, rows: list[Any], times: Sequence[str | None]) -> Texts:
+def _format_field_times(element: TimeElement, rows: list[Any], times: Sequence[str | None]) -> Texts:
     formatter, where = _compile_time(element), zones.parse_zone(element.zone)
     what = f"time field {'.'.join(element.path)}"
 
@@ -273,7 +283,7 @@ def decode_json(data: bytes, what: str) -> Any:
         raise NoObjectKeyError(f"{what} is not JSON: {error}") from None
 
 
-def _format_key(key: bytes | None, element: Key, reading: Reading) -> str:
+def _format_key(key: bytes | None, element: KeyElement, reading: Reading) -> str:
     name = ".".join(element.path)
     what = f"key field {name}" if name else "the key"
     if key is None:
@@ -292,7 +302,7 @@ def _format_key(key: bytes | None, element: Key, reading: Reading) -> str:
     return check_key_text(format_primitive(document, "the key"), what)
 
 
-def _format_header(headers: Sequence[Mapping[str, Any]] | None, element: Header, reading: Reading) -> str:
+def _format_header(headers: Sequence[Mapping[str, Any]] | None, element: HeaderElement, reading: Reading) -> str:
     values = [header["value"] for header in headers or () if header["key"] == element.name]
     what = f"header {element.name!r}"
     if not values:

@@ -16,23 +16,24 @@ from s3lake.records.layout.elements import Reading, RecordColumns, element_texts
 from s3lake.records.layout.pieces import (
     LARGEST,
     RESERVED_STEPS,
-    Date,
+    DateElement,
     Element,
     Extension,
-    Field,
-    Header,
+    FieldElement,
+    FixedText,
+    HeaderElement,
     Hour,
-    Key,
+    KeyElement,
     NoObjectKeyError,
     Number,
     NumberName,
     Piece,
-    Routed,
-    Schema,
+    RoutedTopicElement,
+    SchemaNameElement,
     Source,
-    Text,
-    Time,
+    TimeElement,
     Topic,
+    get_template_name,
 )
 from s3lake.text.dates import joda
 from s3lake.text.masking import MASK, is_secret
@@ -43,11 +44,11 @@ _GAP = "\x1f"  # no text of a key can hold it
 _INDEXES = ".indexes"
 """The default prefix of indexes, also in other configurations."""
 _TOMBSTONES = "\x1e"  # the beginning of their groups
-_ELEMENTS = (Field, Key, Header, Schema, Date, Time, Routed)
+_ELEMENTS = (FieldElement, KeyElement, HeaderElement, SchemaNameElement, DateElement, TimeElement, RoutedTopicElement)
 
 
 @dataclass(frozen=True)
-class Span:
+class FileNumbers:
     """The contents of a file: offsets, record timestamps in epoch milliseconds, and the number of records."""
 
     first: int
@@ -71,7 +72,7 @@ class KeyTemplate:
         sidecars: the endings of keys of sidecars, instead of the extension.
     """
 
-    parts: tuple[tuple[Text | Number | Element, ...], ...]
+    parts: tuple[tuple[FixedText | Number | Element, ...], ...]
     gaps: tuple[Gap, ...]
     mark: str
     extension: str
@@ -98,14 +99,14 @@ class KeyTemplate:
             hour_ms: the start of the tile's hour.
         """
         last = pieces[-2]
-        if not extension and isinstance(last, Text) and isinstance(pieces[-1], Extension):
+        if not extension and isinstance(last, FixedText) and isinstance(pieces[-1], Extension):
             # The extension is written in the template: the text after the last dot of the file name.
             stem, dot, rest = last.text.rpartition(".")
             if dot and "/" not in rest:
-                pieces, extension = (*pieces[:-2], Text(stem), Extension()), dot + rest
-        parts: list[list[Text | Number | Element]] = [[]]
+                pieces, extension = (*pieces[:-2], FixedText(stem), Extension()), dot + rest
+        parts: list[list[FixedText | Number | Element]] = [[]]
         gaps: list[Gap] = []
-        name: Text | Routed = Routed() if routed else Text(topic)
+        name: FixedText | RoutedTopicElement = RoutedTopicElement() if routed else FixedText(topic)
         for piece in pieces:
             match piece:
                 case Topic():
@@ -119,9 +120,9 @@ class KeyTemplate:
                     gaps.append(piece)
                     parts.append([])
                 case Hour(pattern):
-                    parts[-1].append(Text(joda.compile_formatter(pattern)(hour_ms)))
-                case Time(clock="wallclock") if wallclock_ms is not None:
-                    parts[-1].append(Text(format_wallclock(piece, wallclock_ms)))
+                    parts[-1].append(FixedText(joda.compile_formatter(pattern)(hour_ms)))
+                case TimeElement(clock="wallclock") if wallclock_ms is not None:
+                    parts[-1].append(FixedText(format_wallclock(piece, wallclock_ms)))
                 case _:
                     parts[-1].append(piece)
         return cls(tuple(map(tuple, parts)), tuple(gaps), mark, extension, sidecars)
@@ -150,7 +151,7 @@ class KeyTemplate:
         parts = ["".join(_write_piece(piece, partition) for piece in part) for part in self.parts]
         return parts[0] + "".join(gap.replace("%", "%%") + part for gap, part in zip(gaps, parts[1:], strict=True))
 
-    def key(self, group: str, span: Span, *, ending: str) -> str:
+    def key(self, group: str, span: FileNumbers, *, ending: str) -> str:
         """Return the key of a file of `group`; `ending` replaces the extension."""
         numbers: dict[str, int] = {
             "offset": span.first,
@@ -231,12 +232,12 @@ class GroupBuilder:
 def _get_field_name(element: Element) -> str:
     """Return the path of a field, or the name and path of a header; empty for other elements."""
     path = getattr(element, "path", ())
-    return ".".join((*((element.name,) if isinstance(element, Header) else ()), *path))
+    return ".".join((*((element.name,) if isinstance(element, HeaderElement) else ()), *path))
 
 
-def _write_piece(piece: Text | Number | Element, partition: int) -> str:
+def _write_piece(piece: FixedText | Number | Element, partition: int) -> str:
     match piece:
-        case Text(text):
+        case FixedText(text):
             return text.replace("%", "%%")
         case Number():
             return piece.format(partition).replace("%", "%%")
@@ -292,7 +293,7 @@ class KeyLayout:
     def time_path(self) -> tuple[str, ...]:
         """The field of values whose time keys contain; empty if they contain none."""
         elements = (element for template in self._templates for element in template.elements)
-        return next((one.path for one in elements if isinstance(one, Time) and one.clock == "field"), ())
+        return next((one.path for one in elements if isinstance(one, TimeElement) and one.clock == "field"), ())
 
     def needs(self, source: Source) -> bool:
         """Return whether keys contain this part of a record."""
@@ -304,7 +305,7 @@ class KeyLayout:
         It is None if a record has none, and so no group. Return None if keys contain no such time.
         """
         for element in self.data.elements:
-            if isinstance(element, Time) and element.clock == "field":
+            if isinstance(element, TimeElement) and element.clock == "field":
                 return read_field_times(element, fields)
         return None
 
@@ -342,15 +343,15 @@ class KeyLayout:
             groups.append(group)
         return groups
 
-    def key(self, group: str, span: Span, ending: str | None = None) -> str:
+    def key(self, group: str, span: FileNumbers, ending: str | None = None) -> str:
         """Return the key of a file of `group`, or with an ending such as `.keys.json` of its sidecar."""
         template, plain = self._find_template(group)
         return template.key(plain, span, ending=template.extension if ending is None else ending)
 
     def example(self) -> str:
         """Return an example of a key, with names in angle brackets for the elements of a record."""
-        names = [f"<{type(element).__name__.lower()}>" for element in self.data.elements]
-        return self.key(self.data.group(0, names), Span(0, 0, 0, 0, 0))
+        names = [f"<{get_template_name(element)}>" for element in self.data.elements]
+        return self.key(self.data.group(0, names), FileNumbers(0, 0, 0, 0, 0))
 
     def dead_letters_key(self, partition: int, offset: int) -> str:
         """Return the key of a dead-letter object that begins with `offset`."""

@@ -10,7 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from s3lake.records.layout.pieces import Date, Extension, Field, Header, Key, Number, Piece, Text, Topic
+from s3lake.records.layout.pieces import (
+    DateElement,
+    Extension,
+    FieldElement,
+    FixedText,
+    HeaderElement,
+    KeyElement,
+    Number,
+    Piece,
+    Topic,
+)
 from s3lake.text.dates.java import compile_key_date
 
 _STEP = re.compile(r"`([^`]+)`|([^.`]+)")
@@ -60,7 +70,7 @@ def _parse(text: str) -> tuple[str, Piece]:
             raise ValueError("a pattern is needed, for example _date.yyyy-MM-dd")
         if {".", ".."} & set(compile_key_date(pattern)(0).split("/")):
             raise ValueError("a path step cannot be in a key")
-        return "date", Date(pattern)
+        return "date", DateElement(pattern)
     if "/" in text or "\\" in text:
         raise ValueError("a field name is empty or contains a slash")
     steps = parse_field_path(text)
@@ -71,21 +81,21 @@ def _parse(text: str) -> tuple[str, Piece]:
                 raise ValueError(f"{head} takes no path")
             return head[1:], Topic() if head == "_topic" else Number("partition")
         case "_key":
-            return name or "key", Key(path, required=True)
+            return name or "key", KeyElement(path, required=True)
         case "_header" | "_headers":
             if not path:
                 raise ValueError("name the header, for example _header.region")
-            return name, Header(path[0], path[1:])
+            return name, HeaderElement(path[0], path[1:])
         case "_value":
             if not path:
                 raise ValueError("name a field, for example _value.type")
-            return name, Field(path)
+            return name, FieldElement(path)
         case "_offset" | "_timestamp":
             raise ValueError(
                 f"{head} is not an element; use _key, _value, _header.<name>, _topic, _partition, _date.<pattern> or a "
                 "field"
             )
-    return ".".join(steps), Field(steps)
+    return ".".join(steps), FieldElement(steps)
 
 
 def build_lenses_pieces(
@@ -104,14 +114,14 @@ def build_lenses_pieces(
     """
     pieces: list[Piece] = []
     if partition_by and not connector_names:
-        pieces += [Topic(), Text("/")]
+        pieces += [Topic(), FixedText("/")]
     for name, piece in map(parse_element, partition_by or ("_topic", "_partition")):
-        pieces += [Text(f"{name}=")] if include_keys else []
-        pieces += [partition if isinstance(piece, Number) else piece, Text("/")]
+        pieces += [FixedText(f"{name}=")] if include_keys else []
+        pieces += [partition if isinstance(piece, Number) else piece, FixedText("/")]
     if partition_by:
-        pieces += [Topic(), Text("("), partition, Text("_"), offset, Text(")")]
+        pieces += [Topic(), FixedText("("), partition, FixedText("_"), offset, FixedText(")")]
     elif connector_names:
-        pieces += [offset, Text("_"), Number("min_timestamp"), Text("_"), Number("max_timestamp")]
+        pieces += [offset, FixedText("_"), Number("min_timestamp"), FixedText("_"), Number("max_timestamp")]
     else:
         pieces += [offset]
-    return (*pieces, Text(suffix), Extension())
+    return (*pieces, FixedText(suffix), Extension())

@@ -23,7 +23,7 @@ class NoObjectKeyError(ValueError):
 
 
 @dataclass(frozen=True)
-class Text:
+class FixedText:
     """Fixed text."""
 
     text: str
@@ -35,7 +35,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedTopicElement:
     """The topic's name as a router made it for the record."""
 
     source: Source = "topic"
@@ -64,7 +64,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldElement:
     """A field of the value."""
 
     path: tuple[str, ...]
@@ -72,7 +72,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Key:
+class KeyElement:
     """The record's key, or a field of it.
 
     Attributes:
@@ -85,7 +85,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Header:
+class HeaderElement:
     """The last of the record's headers of that name, or a field of it."""
 
     name: str
@@ -94,14 +94,14 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Schema:
+class SchemaNameElement:
     """The name of the value's schema."""
 
     source: Source = "schema"
 
 
 @dataclass(frozen=True)
-class Date:
+class DateElement:
     """The record's timestamp by a pattern of Java's DateTimeFormatter, in UTC (Lenses' `_date`)."""
 
     pattern: str
@@ -109,7 +109,7 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Time:
+class TimeElement:
     """A time by a pattern of Joda's.
 
     Attributes:
@@ -138,5 +138,22 @@ class Hour:
     pattern: str
 
 
-Element = Field | Key | Header | Schema | Date | Time | Routed
-Piece = Text | Topic | Extension | Number | Hour | Element
+Element = FieldElement | KeyElement | HeaderElement | SchemaNameElement | DateElement | TimeElement | RoutedTopicElement
+Piece = FixedText | Topic | Extension | Number | Hour | Element
+_NAMES: dict[type[Piece], str] = {
+    FieldElement: "field",
+    KeyElement: "key",
+    HeaderElement: "header",
+    SchemaNameElement: "schema",
+    DateElement: "date",
+    TimeElement: "time",
+    RoutedTopicElement: "topic",
+    Topic: "topic",
+    Extension: "extension",
+    Hour: "hour",
+}
+
+
+def get_template_name(piece: Piece) -> str:
+    """Return the name of a piece, as templates write it in braces; a fixed text has none."""
+    return piece.name if isinstance(piece, Number) else _NAMES.get(type(piece), "")

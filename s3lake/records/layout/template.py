@@ -15,16 +15,16 @@ from s3lake.records.layout.pieces import (
     NUMBERS,
     RESERVED_STEPS,
     Extension,
-    Field,
-    Header,
+    FieldElement,
+    FixedText,
+    HeaderElement,
     Hour,
-    Key,
+    KeyElement,
     Number,
     NumberName,
     Piece,
-    Schema,
-    Text,
-    Time,
+    SchemaNameElement,
+    TimeElement,
     Topic,
 )
 from s3lake.text.dates import joda
@@ -44,7 +44,7 @@ _WIDTH = re.compile(r"(0?)([1-9]\d?)", re.ASCII)
 _LONGEST_NUMBER = 64
 
 
-def parse_template(text: str, time: Time, padding: Number) -> tuple[Piece, ...]:
+def parse_template(text: str, time: TimeElement, padding: Number) -> tuple[Piece, ...]:
     """Parse a template to pieces; the extension is appended if it is not among them.
 
     Args:
@@ -67,8 +67,8 @@ def parse_template(text: str, time: Time, padding: Number) -> tuple[Piece, ...]:
             pieces.append(_parse_braces(text, token, time, padding))
         else:
             plain = token[0][0] if token[0] in ("{{", "}}") else token[0]
-            before = pieces.pop().text if pieces and isinstance(pieces[-1], Text) else ""  # type: ignore[union-attr]
-            pieces.append(Text(before + plain))
+            before = pieces.pop().text if pieces and isinstance(pieces[-1], FixedText) else ""  # type: ignore[union-attr]
+            pieces.append(FixedText(before + plain))
         position = token.end()
     if Extension() not in pieces:
         pieces.append(Extension())
@@ -77,7 +77,7 @@ def parse_template(text: str, time: Time, padding: Number) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _parse_braces(text: str, token: re.Match[str], time: Time, padding: Number) -> Piece:
+def _parse_braces(text: str, token: re.Match[str], time: TimeElement, padding: Number) -> Piece:
     name = token["name"]
     if name not in _NAMES:
         hint = did_you_mean(name, _NAMES, "{{{}}}")
@@ -88,7 +88,7 @@ def _parse_braces(text: str, token: re.Match[str], time: Time, padding: Number) 
         raise template_error(text, token.start(), f"{token[0]}: {error}") from None
 
 
-def _parse_piece(name: str, argument: str | None, time: Time, padding: Number) -> Piece:
+def _parse_piece(name: str, argument: str | None, time: TimeElement, padding: Number) -> Piece:
     if name in ("topic", "schema", "extension") and argument is not None:
         raise ValueError(f"takes nothing after a colon: write {{{name}}}")
     if name in _EXAMPLES and not argument:
@@ -99,15 +99,15 @@ def _parse_piece(name: str, argument: str | None, time: Time, padding: Number) -
         case "topic":
             return Topic()
         case "schema":
-            return Schema()
+            return SchemaNameElement()
         case "extension":
             return Extension()
         case "field":
-            return Field(partition_elements.parse_field_path(argument or ""))
+            return FieldElement(partition_elements.parse_field_path(argument or ""))
         case "key":
-            return Key(partition_elements.parse_field_path(argument) if argument else ())
+            return KeyElement(partition_elements.parse_field_path(argument) if argument else ())
         case "header":
-            return Header(argument or "")
+            return HeaderElement(argument or "")
         case "hour":
             return _parse_hour(argument or "")
         case "time":
@@ -138,7 +138,7 @@ def _parse_hour(pattern: str) -> Hour:
 def _check_extension(text: str, pieces: list[Piece]) -> None:
     if pieces.count(Extension()) > 1:
         raise template_error(text, text.rindex("{extension}"), "{extension} is there twice: take one out")
-    after = "".join(piece.text for piece in pieces[pieces.index(Extension()) :] if isinstance(piece, Text))
+    after = "".join(piece.text for piece in pieces[pieces.index(Extension()) :] if isinstance(piece, FixedText))
     if "/" in after:
         raise template_error(
             text, text.index("{extension}"), "{extension} belongs into the file name, after the last '/'"
@@ -157,26 +157,26 @@ def _check_text(text: str, pieces: list[Piece]) -> None:
     for step in (*directories.split("/"), name):
         if step in RESERVED_STEPS:
             raise template_error(text, max(0, text.find(step)), f"{step!r} cannot be alone between two '/': rename it")
-    if any("~" in piece.text for piece in _find_file_name(pieces) if isinstance(piece, Text)):
+    if any("~" in piece.text for piece in _find_file_name(pieces) if isinstance(piece, FixedText)):
         raise template_error(text, text.rindex("~"), "'~' marks files of a replacing commit: take it out of the name")
 
 
 def _find_file_name(pieces: list[Piece]) -> list[Piece]:
     name: list[Piece] = []
     for piece in reversed(pieces):
-        if isinstance(piece, Text) and "/" in piece.text:
-            return [*name, Text(piece.text.rpartition("/")[2])]
+        if isinstance(piece, FixedText) and "/" in piece.text:
+            return [*name, FixedText(piece.text.rpartition("/")[2])]
         name.append(piece)
     return name
 
 
 def _make_sample(piece: Piece) -> str:
     match piece:
-        case Text(text):
+        case FixedText(text):
             return text
         case Hour(pattern):
             return joda.compile_formatter(pattern)(0)
-        case Time():
+        case TimeElement():
             return joda.compile_formatter(
                 piece.pattern, piece.zone, piece.locale, piece.bucket_ms, toward_zero=piece.toward_zero
             )(0)

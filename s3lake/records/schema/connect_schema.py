@@ -36,7 +36,7 @@ from s3lake.records.schema.columns.types import (
 _LOGICAL = "org.apache.kafka.connect.data."
 
 
-class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+class SchemaWithPayload(msgspec.Struct, forbid_unknown_fields=True):
     """A value or key with its schema."""
 
     schema: msgspec.Raw
@@ -78,7 +78,7 @@ def _is_text(name: str) -> bool:
 Mend = Callable[[Any], Any]
 """Makes a value that was read what it shall be; it may change it in its place."""
 
-Read = Callable[[bytes], bytes]
+ReadPayload = Callable[[bytes], bytes]
 """A payload's JSON text as it is written; raises msgspec.ValidationError where it does not fit."""
 
 
@@ -104,7 +104,7 @@ class _Node:
 UNREADABLE = re.compile(r'["\\\x00-\x1f]')
 """Characters that msgspec does not take in the name of a field."""
 
-_envelope = msgspec.json.Decoder(Envelope).decode
+_envelope = msgspec.json.Decoder(SchemaWithPayload).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -124,7 +124,7 @@ def split_envelope(text: bytes) -> tuple[bytes, bytes] | None:
 @functools.lru_cache(maxsize=4096)
 def compile_schema(
     text: bytes, *, tabular: bool, null_to_default: bool = False, exact: bool = False
-) -> tuple[Schema, Read] | str:
+) -> tuple[Schema, ReadPayload] | str:
     """Compile the text of a schema. Return the reason if it is not valid.
 
     Args:

@@ -49,7 +49,7 @@ def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
     named = {name: _parse(body, f"reference {name}") for name, body in references.items()}
     root = _parse(text, "the schema")
     try:
-        reader = _Reader(named)
+        reader = _SchemaDocuments(named)
         reader.learn("", root)
         document, optional = reader.read(root, "", "the schema", ())
     except SchemaError:
@@ -149,7 +149,7 @@ def _parse(text: str, what: str) -> Any:
 
 
 @dataclass
-class _Reader:
+class _SchemaDocuments:
     """Documents by the names and the ids that references may call them by."""
 
     named: dict[str, Any]

@@ -7,11 +7,11 @@ import pytest
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace, can_share_key
 from s3lake.land import binding
-from s3lake.records.layout.object_keys import Span
+from s3lake.records.layout.object_keys import FileNumbers
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.tables import read_settings, rows
 
-FILE = Span(7, 9, 1_000, 2_000, 3)
+FILE = FileNumbers(7, 9, 1_000, 2_000, 3)
 
 
 def sink(**changes: Any) -> Sink:

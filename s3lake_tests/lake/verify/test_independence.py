@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.protobuf import message_columns
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake_tests.lake.verify.test_framed import world
@@ -66,7 +66,7 @@ def test_a_converter_that_loses_or_alters_a_field_is_found(
     assert landed(registry, format, converter, known["right"]).verify().clean
     right = CONVERTERS[converter].read
 
-    def read(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
+    def read(raw: pa.BinaryArray, wanted: ConverterRequest) -> tuple[keys_and_values.Column, Refusals]:
         # Avro in Avro is copied, whatever was read of it: this one reads it.
         return right(pa.array([known[mistake]] * len(raw), pa.binary()), dataclasses.replace(wanted, spliced=False))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import agree, staged
@@ -83,7 +83,7 @@ def test_a_default_where_a_null_is_right_and_the_reverse_are_found(
 ) -> None:
     read = CONVERTERS[converter].read
 
-    def read_otherwise(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
+    def read_otherwise(raw: pa.BinaryArray, wanted: ConverterRequest) -> tuple[keys_and_values.Column, Refusals]:
         return read(raw, dataclasses.replace(wanted, null_to_default=not wanted.null_to_default))
 
     monkeypatch.setitem(CONVERTERS, converter, dataclasses.replace(CONVERTERS[converter], read=read_otherwise))

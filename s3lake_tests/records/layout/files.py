@@ -7,7 +7,7 @@ from typing import Any
 from s3lake.config.model import Sink
 from s3lake.land import binding
 from s3lake.records.layout.elements import RecordColumns
-from s3lake.records.layout.object_keys import KeyLayout, Span
+from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake_tests.kit.tables import read_yaml
 
@@ -86,9 +86,9 @@ def files(keys: KeyLayout, *records: Record, count: int = 1_000_000) -> list[str
     return sorted({keys.key(found, span(held)) for (_, found), held in closed})
 
 
-def span(records: list[Record]) -> Span:
+def span(records: list[Record]) -> FileNumbers:
     stamps = [one.timestamp for one in records]
-    return Span(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
+    return FileNumbers(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
 
 
 def refusal(keys: KeyLayout, record: Record) -> str:

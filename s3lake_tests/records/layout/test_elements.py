@@ -17,7 +17,7 @@ from s3lake.records.layout.elements import (
     read_field,
     read_time,
 )
-from s3lake.records.layout.pieces import Field, Key, NoObjectKeyError, Schema
+from s3lake.records.layout.pieces import FieldElement, KeyElement, NoObjectKeyError, SchemaNameElement
 from s3lake.text.dates.zones import parse_zone
 
 
@@ -80,7 +80,7 @@ def texts(element: Any, **fields: Any) -> list[Any]:
 
 def test_values_are_read_once_for_all_their_fields() -> None:
     values = [b'{"a":1,"b":{"c":"x"},"rest":[1,2]}', None, b"[5]", b'{"a":"s","a":"t"}', b"{"]
-    elements = [Field(("a",)), Field(("b", "c")), Field(("0",))]
+    elements = [FieldElement(("a",)), FieldElement(("b", "c")), FieldElement(("0",))]
     found = element_texts(elements, RecordColumns(values=values), READING)
     assert [column[:4] for column in found] == [
         ["1", "null", "null", "t"],
@@ -93,13 +93,13 @@ def test_values_are_read_once_for_all_their_fields() -> None:
 @pytest.mark.parametrize("name", ["a b", "f0", "slots", "é", 'quo"te', "back\\slash", "__init__", ""])
 def test_a_field_may_have_any_name(name: str) -> None:
     value = json.dumps({"other": 0, name: "x"}).encode()
-    assert texts(Field((name,)), values=[value]) == ["x"]
+    assert texts(FieldElement((name,)), values=[value]) == ["x"]
 
 
 def test_a_null_key_is_missing_unless_it_is_required() -> None:
-    assert texts(Key(), keys=[None, b"null", b'"a"']) == ["null", "null", "a"]
-    assert texts(Key(("a",)), keys=[None, b"null", b'{"a":null}', b"{}", b'{"a":2}']) == ["null"] * 4 + ["2"]
-    assert texts(Key(required=True), keys=[None, b"null"]) == [
+    assert texts(KeyElement(), keys=[None, b"null", b'"a"']) == ["null", "null", "a"]
+    assert texts(KeyElement(("a",)), keys=[None, b"null", b'{"a":null}', b"{}", b'{"a":2}']) == ["null"] * 4 + ["2"]
+    assert texts(KeyElement(required=True), keys=[None, b"null"]) == [
         "the record has no key",
         "the key is null, not a primitive",
     ]
@@ -113,13 +113,13 @@ def test_a_connect_key_is_its_payload() -> None:
         b'{"schema":null,"payload":null}',
         b'{"payload":1}',
     ]
-    (column,) = element_texts([Key()], RecordColumns(keys=keys), reading)
+    (column,) = element_texts([KeyElement()], RecordColumns(keys=keys), reading)
     assert column[:3] == ["eu", "us", "null"]
     assert "is an object" in str(column[3])
 
 
 def test_a_value_without_a_schema_has_the_schema_null() -> None:
-    assert texts(Schema(), schemas=["com.acme.Order", None]) == ["com.acme.Order", "null"]
+    assert texts(SchemaNameElement(), schemas=["com.acme.Order", None]) == ["com.acme.Order", "null"]
 
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
@@ -139,7 +139,9 @@ def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], pa
             return None
 
     found, _ = element_texts(
-        [Field(path), Field(("c",))], RecordColumns(values=[json.dumps(one).encode() for one in values]), READING
+        [FieldElement(path), FieldElement(("c",))],
+        RecordColumns(values=[json.dumps(one).encode() for one in values]),
+        READING,
     )
     texts = [one if isinstance(one, str) else None for one in found]
     expected = [whole(value) for value in values]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from s3lake.config import native
 from s3lake.land import binding
-from s3lake.records.layout.object_keys import MAX_KEY_BYTES, KeyLayout, RecordColumns, Span
+from s3lake.records.layout.object_keys import MAX_KEY_BYTES, FileNumbers, KeyLayout, RecordColumns
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake_tests.records.layout import files
 from s3lake_tests.records.layout.files import Record
@@ -91,7 +91,7 @@ def test_a_key_contains_the_numbers_of_the_closed_file() -> None:
     keys = template("{topic}/{partition}/{offset}-{last_offset}_{min_timestamp}-{max_timestamp}_{records:03}")
     group = keys.fixed_group(4)
     assert group is not None
-    assert keys.key(group, Span(10, 19, -1, 99, 7)) == "myTopic/4/10-19_-1-99_007.json"
+    assert keys.key(group, FileNumbers(10, 19, -1, 99, 7)) == "myTopic/4/10-19_-1-99_007.json"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_sidecar_has_the_stem_of_its_file(renamed: str, expected: str) -> None
     keys = template("{topic}+{partition}+{offset:010}", renamed=renamed, layout={"extension": ".snappy.parquet"})
     group = keys.fixed_group(1)
     assert group is not None
-    assert keys.key(group, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
+    assert keys.key(group, FileNumbers(5, 9, 0, 0, 5), ".keys.avro") == expected
 
 
 @pytest.mark.parametrize(("by", "is_fixed"), [("{key}", False), ("all", True)])
@@ -164,7 +164,7 @@ def test_records_without_a_value_may_have_keys_of_their_own(by: str, is_fixed: b
     assert isinstance(one, str)
     assert (one == other) == is_fixed
     step = "all" if is_fixed else "k"
-    assert keys.key(one, Span(2, 2, 0, 0, 1), ".keys.json") == f"t/tombstone/{step}/1+2.keys.json"
+    assert keys.key(one, FileNumbers(2, 2, 0, 0, 1), ".keys.json") == f"t/tombstone/{step}/1+2.keys.json"
     assert not rule().has_tombstones
 
 
@@ -344,7 +344,7 @@ def test_a_key_may_have_1024_bytes_and_no_more(renamed: str) -> None:
     groups = keys.groups(2**31 - 1, RecordColumns(keys=[b"x" * length for length in range(1, 1025)]), 1024)
     longest = [one for one in groups if isinstance(one, str)][-1]
     assert "its object key would exceed 1024 bytes" in str(groups[-1])
-    made = keys.key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))
+    made = keys.key(longest, FileNumbers(2**63 - 1, 2**63 - 1, 0, 0, 1))
     assert len(made) + len(MARK) - len(renamed) == MAX_KEY_BYTES
 
 
@@ -356,7 +356,7 @@ def test_the_longest_sidecar_fits() -> None:
     keys = template("{key}-{offset}", sidecars={"headers": "parquet"})
     groups = keys.groups(0, RecordColumns(keys=[b"x" * length for length in range(900, 1025)]), 125)
     longest = [one for one in groups if isinstance(one, str)][-1]
-    made = keys.key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
+    made = keys.key(longest, FileNumbers(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
     assert len(made) + len(MARK) == MAX_KEY_BYTES
 
 
@@ -365,7 +365,7 @@ def test_the_longest_default_key_fits() -> None:
     keys = rule(topic="t" * 249, prefix="p" * 480, renamed=MARK, layout=layout, format={"codec": "gzip"})
     group = keys.fixed_group(2**31 - 1)
     assert group is not None
-    assert len(keys.key(group, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))) <= MAX_KEY_BYTES
+    assert len(keys.key(group, FileNumbers(2**63 - 1, 2**63 - 1, 0, 0, 1))) <= MAX_KEY_BYTES
     assert len(keys.dead_letters_key(2**31 - 1, 2**63 - 1)) <= MAX_KEY_BYTES
 
 
@@ -388,7 +388,7 @@ def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, ke
     if isinstance(found, NoObjectKeyError):
         assert str(found)
         return
-    made = keys.key(found, Span(0, 0, 0, 0, 1))
+    made = keys.key(found, FileNumbers(0, 0, 0, 0, 1))
     assert len(made.encode()) <= MAX_KEY_BYTES
     assert not set(made) & set(map(chr, range(32)))
     assert not {"", ".", ".."} & set(made.split("/"))
@@ -406,5 +406,5 @@ def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: 
     for partition, offset, text in made_of:
         found = files.group(keys, Record(key=text.encode(), partition=partition))
         if isinstance(found, str):
-            made[partition, offset, text] = keys.key(found, Span(offset, offset, 0, 0, 1))
+            made[partition, offset, text] = keys.key(found, FileNumbers(offset, offset, 0, 0, 1))
     assert len(set(made.values())) == len(made)

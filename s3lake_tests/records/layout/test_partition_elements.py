@@ -3,31 +3,31 @@
 import pytest
 
 from s3lake.records.layout.partition_elements import parse_element
-from s3lake.records.layout.pieces import Date, Field, Header, Key, Number, Piece, Topic
+from s3lake.records.layout.pieces import DateElement, FieldElement, HeaderElement, KeyElement, Number, Piece, Topic
 
 
 @pytest.mark.parametrize(
     ("text", "name", "piece"),
     [
-        ("type", "type", Field(("type",))),
-        ("a.b.c", "a.b.c", Field(("a", "b", "c"))),
-        ("_value.user.name", "user.name", Field(("user", "name"))),
-        ("items.0.id", "items.0.id", Field(("items", "0", "id"))),
-        ("_key", "key", Key((), required=True)),
-        ("_key.region", "region", Key(("region",), required=True)),
-        ("_header.phonePrefix", "phonePrefix", Header("phonePrefix")),
-        ("_headers.h.a", "h.a", Header("h", ("a",))),
+        ("type", "type", FieldElement(("type",))),
+        ("a.b.c", "a.b.c", FieldElement(("a", "b", "c"))),
+        ("_value.user.name", "user.name", FieldElement(("user", "name"))),
+        ("items.0.id", "items.0.id", FieldElement(("items", "0", "id"))),
+        ("_key", "key", KeyElement((), required=True)),
+        ("_key.region", "region", KeyElement(("region",), required=True)),
+        ("_header.phonePrefix", "phonePrefix", HeaderElement("phonePrefix")),
+        ("_headers.h.a", "h.a", HeaderElement("h", ("a",))),
         ("_topic", "topic", Topic()),
         ("_partition", "partition", Number("partition")),
-        ("_date.yyyy-MM-dd", "date", Date("yyyy-MM-dd")),
-        ("_date.yyyy.MM", "date", Date("yyyy.MM")),
-        ("_KEY", "_KEY", Field(("_KEY",))),
-        ("_id", "_id", Field(("_id",))),
-        ("`a.b`", "a.b", Field(("a.b",))),
-        ("a.`b.c`.d", "a.b.c.d", Field(("a", "b.c", "d"))),
-        ("_key.`cost.centre.id`", "cost.centre.id", Key(("cost.centre.id",), required=True)),
-        ("_header.`ce.type`", "ce.type", Header("ce.type")),
-        ("`_key`", "_key", Field(("_key",))),
+        ("_date.yyyy-MM-dd", "date", DateElement("yyyy-MM-dd")),
+        ("_date.yyyy.MM", "date", DateElement("yyyy.MM")),
+        ("_KEY", "_KEY", FieldElement(("_KEY",))),
+        ("_id", "_id", FieldElement(("_id",))),
+        ("`a.b`", "a.b", FieldElement(("a.b",))),
+        ("a.`b.c`.d", "a.b.c.d", FieldElement(("a", "b.c", "d"))),
+        ("_key.`cost.centre.id`", "cost.centre.id", KeyElement(("cost.centre.id",), required=True)),
+        ("_header.`ce.type`", "ce.type", HeaderElement("ce.type")),
+        ("`_key`", "_key", FieldElement(("_key",))),
     ],
 )
 def test_an_element_is_parsed(text: str, name: str, piece: Piece) -> None:

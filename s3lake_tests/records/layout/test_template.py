@@ -14,18 +14,18 @@ from s3lake import hours
 from s3lake.config.model import Padding
 from s3lake.config.model import Time as Clock
 from s3lake.land import binding
-from s3lake.records.layout.object_keys import RecordColumns, Span
+from s3lake.records.layout.object_keys import FileNumbers, RecordColumns
 from s3lake.records.layout.pieces import (
     Extension,
-    Field,
-    Header,
+    FieldElement,
+    FixedText,
+    HeaderElement,
     Hour,
-    Key,
+    KeyElement,
     Number,
     PaddingType,
-    Schema,
-    Text,
-    Time,
+    SchemaNameElement,
+    TimeElement,
     Topic,
 )
 from s3lake.records.layout.template import parse_template
@@ -40,27 +40,27 @@ def pieces(text: str, **time: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a/b", (Text("a/b"),)),
+        ("a/b", (FixedText("a/b"),)),
         ("{topic}", (Topic(),)),
-        ("{{{topic}}}", (Text("{"), Topic(), Text("}"))),
-        ("a{{b}}", (Text("a{b}"),)),
+        ("{{{topic}}}", (FixedText("{"), Topic(), FixedText("}"))),
+        ("a{{b}}", (FixedText("a{b}"),)),
         ("{partition}", (Number("partition"),)),
         ("{offset:020}", (Number("offset", 20),)),
         ("{offset:12}", (Number("offset", 12, "right", "_"),)),
         ("{last_offset}", (Number("last_offset"),)),
-        ("{min_timestamp}_{max_timestamp}", (Number("min_timestamp"), Text("_"), Number("max_timestamp"))),
+        ("{min_timestamp}_{max_timestamp}", (Number("min_timestamp"), FixedText("_"), Number("max_timestamp"))),
         ("{records:03}", (Number("records", 3),)),
-        ("{field:a.b}", (Field(("a", "b")),)),
-        ("{field:`a.b`.c}", (Field(("a.b", "c")),)),
-        ("{field:it's}-{header:o'k}", (Field(("it's",)), Text("-"), Header("o'k"))),
-        ("{key}", (Key(),)),
-        ("{key:a.b}", (Key(("a", "b")),)),
-        ("{header:ce-type.v1}", (Header("ce-type.v1"),)),
-        ("{schema}", (Schema(),)),
+        ("{field:a.b}", (FieldElement(("a", "b")),)),
+        ("{field:`a.b`.c}", (FieldElement(("a.b", "c")),)),
+        ("{field:it's}-{header:o'k}", (FieldElement(("it's",)), FixedText("-"), HeaderElement("o'k"))),
+        ("{key}", (KeyElement(),)),
+        ("{key:a.b}", (KeyElement(("a", "b")),)),
+        ("{header:ce-type.v1}", (HeaderElement("ce-type.v1"),)),
+        ("{schema}", (SchemaNameElement(),)),
         ("{hour:yyyy-MM-dd}", (Hour("yyyy-MM-dd"),)),
         ("{hour:'at {'HH}", (Hour("'at {'HH"),)),
-        ("{time:yyyy}", (Time("yyyy", "record", (), "UTC", "en", None),)),
-        ("{time:'at: {}/'''HH:mm}", (Time("'at: {}/'''HH:mm", "record", (), "UTC", "en", None),)),
+        ("{time:yyyy}", (TimeElement("yyyy", "record", (), "UTC", "en", None),)),
+        ("{time:'at: {}/'''HH:mm}", (TimeElement("'at: {}/'''HH:mm", "record", (), "UTC", "en", None),)),
     ],
 )
 def test_a_template_is_parsed_to_pieces(text: str, expected: tuple[Any, ...]) -> None:
@@ -68,12 +68,12 @@ def test_a_template_is_parsed_to_pieces(text: str, expected: tuple[Any, ...]) ->
 
 
 def test_the_extension_is_appended_unless_it_is_there() -> None:
-    assert pieces("a{extension}.bak") == (Text("a"), Extension(), Text(".bak"))
+    assert pieces("a{extension}.bak") == (FixedText("a"), Extension(), FixedText(".bak"))
 
 
 def test_a_time_is_the_layouts() -> None:
     time = {"source": "field", "field": "meta.at", "timezone": "+02:00", "locale": "fr", "duration": "1h"}
-    assert pieces("{time:MM}", **time)[0] == Time("MM", "field", ("meta", "at"), "+02:00", "fr", 3_600_000)
+    assert pieces("{time:MM}", **time)[0] == TimeElement("MM", "field", ("meta", "at"), "+02:00", "fr", 3_600_000)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_number_is_filled_up_and_never_cut(how: PaddingType, char: str, length
 
 
 FIVE = hours.start_ms("2026-11-20T05")
-LATE = Span(7, 9, FIVE - 90_000_000, FIVE - 80_000_000, 3)
+LATE = FileNumbers(7, 9, FIVE - 90_000_000, FIVE - 80_000_000, 3)
 
 
 def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:

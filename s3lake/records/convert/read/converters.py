@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ReadRequest:
+class ConverterRequest:
     """How keys or values are used after they are read.
 
     Attributes:
@@ -46,12 +46,12 @@ class ReadRequest:
         return self.registry
 
 
-Read = Callable[["pa.BinaryArray", ReadRequest], "tuple[Column, Refusals]"]
+ReadColumn = Callable[["pa.BinaryArray", ConverterRequest], "tuple[Column, Refusals]"]
 """Takes the bytes as Kafka has them; refused rows hold anything."""
 
 
 @dataclass(frozen=True)
-class Converter:
+class ConverterSpec:
     """How bytes become a key or a value.
 
     Attributes:
@@ -68,7 +68,7 @@ class Converter:
 
     name: str
     gives: Literal["json", "text", "bytes"]
-    read: Read
+    read: ReadColumn
     wrapped: bool = False
     enveloped: bool = False
     inferred: bool = True
@@ -83,9 +83,9 @@ def _call_later(module: str, function: str, *first: Any) -> Callable[..., Any]:
     return lambda *rest: getattr(import_module(f"s3lake.records.convert.read.{module}"), function)(*first, *rest)
 
 
-def _define_framed(name: str, module: str, function: str = "read", *, asks_registry: bool) -> Converter:
+def _define_framed(name: str, module: str, function: str = "read", *, asks_registry: bool) -> ConverterSpec:
     """Return a converter of values with the id of a schema before them, which the module reads."""
-    return Converter(
+    return ConverterSpec(
         name,
         "json",
         read=_call_later(module, function),
@@ -98,11 +98,11 @@ def _define_framed(name: str, module: str, function: str = "read", *, asks_regis
     )
 
 
-CONVERTERS: dict[str, Converter] = {
+CONVERTERS: dict[str, ConverterSpec] = {
     converter.name: converter
     for converter in (
-        Converter("json", "json", _call_later("without_schema", "read_json")),
-        Converter(
+        ConverterSpec("json", "json", _call_later("without_schema", "read_json")),
+        ConverterSpec(
             "connect_json",
             "json",
             _call_later("json.json_with_schema", "read"),
@@ -111,13 +111,13 @@ CONVERTERS: dict[str, Converter] = {
             versioned=True,
             has_defaults=True,
         ),
-        Converter("string", "text", _call_later("without_schema", "read_string")),
-        Converter("bytes", "bytes", _call_later("without_schema", "read_bytes")),
+        ConverterSpec("string", "text", _call_later("without_schema", "read_string")),
+        ConverterSpec("bytes", "bytes", _call_later("without_schema", "read_bytes")),
         _define_framed("avro", "avro.avro_values", asks_registry=True),
         _define_framed("json_schema", "json.json_with_schema", "read_framed", asks_registry=False),
         _define_framed("protobuf", "protobuf.protobuf_values", asks_registry=True),
         *(
-            Converter(
+            ConverterSpec(
                 name,
                 "json",
                 _call_later("without_schema", "read_number", name),
@@ -131,7 +131,7 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 
-def list_in_words(fits: Callable[[Converter], bool]) -> str:
+def list_in_words(fits: Callable[[ConverterSpec], bool]) -> str:
     """The converters that fit, for messages: `json, connect_json or json_schema`."""
     *names, last = [name for name, converter in CONVERTERS.items() if fits(converter)]
     return f"{', '.join(names)} or {last}" if names else last

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.records.convert.read import value_checks
-from s3lake.records.convert.read.converters import CONVERTERS, Converter
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterSpec
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
 from s3lake.records.schema.avro import write_schema
@@ -134,7 +134,7 @@ class Column:
         return cls(converter, data, schemas)
 
     @property
-    def facts(self) -> Converter:
+    def facts(self) -> ConverterSpec:
         return CONVERTERS[self.converter]
 
     @property
@@ -221,7 +221,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Envelope:
+class RecordEnvelope:
     """`sink.Envelope` for one topic.
 
     Attributes:

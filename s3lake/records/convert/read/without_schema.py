@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read import keys_and_values, value_checks
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.arrow_types import arrow_type
@@ -26,7 +26,7 @@ _ENCODED = {
 }
 
 
-def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+def read_json(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
     """Return texts of one line, or the values as they are if they need not be checked."""
     if request.unchecked:
         return Column("json", raw, is_checked=False), {}
@@ -34,18 +34,18 @@ def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusa
     return Column("json", lines), refused
 
 
-def read_string(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
+def read_string(raw: pa.BinaryArray, _request: ConverterRequest) -> tuple[Column, Refusals]:
     """Return texts as they are."""
     refused = value_checks.check_utf8(raw)
     return Column("string", keys_and_values.null_refused(raw, refused)), refused
 
 
-def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
+def read_bytes(raw: pa.BinaryArray, _request: ConverterRequest) -> tuple[Column, Refusals]:
     """Return the bytes themselves."""
     return Column("bytes", raw), {}
 
 
-def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
+def read_number(name: str, raw: pa.BinaryArray, _request: ConverterRequest) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
     encoding, type = _ENCODED[name]
     number, refused = struct.Struct(encoding), Refusals()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.convert.read.keys_and_values import Column, Envelope, Rows
+from s3lake.records.convert.read.keys_and_values import Column, RecordEnvelope, Rows
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows import headers
 from s3lake.records.encode import json_texts
@@ -19,12 +19,12 @@ from s3lake.records.encode.json_texts import Piece
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
 
-def write_lines(envelope: Envelope, format: str, rows: Rows) -> pa.BinaryArray:
+def write_lines(envelope: RecordEnvelope, format: str, rows: Rows) -> pa.BinaryArray:
     """Return a line for each record, in the envelope's style."""
     return _STYLES["csv" if format == "csv" else envelope.style](envelope, rows)
 
 
-def _record(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
+def _record(envelope: RecordEnvelope, rows: Rows) -> pa.BinaryArray:
     """`{"key":…,"value":…,"headers":{…},"metadata":{…}}`, members in the order of the envelope's fields."""
     pieces: list[Piece] = []
     order = None
@@ -45,7 +45,7 @@ def _record(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     return json_texts.concat(*pieces, b"}")
 
 
-def _iggy(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
+def _iggy(envelope: RecordEnvelope, rows: Rows) -> pa.BinaryArray:
     """The Iggy S3 sink's line; without metadata and headers the payload alone. No headers are no member."""
     payload = rows.value.as_json()
     pieces: list[Piece] = []
@@ -74,7 +74,7 @@ def _iggy(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     return json_texts.concat(pc.binary_replace_slice(members, 0, 1, b"{"), b"}")
 
 
-def _metadata(envelope: Envelope, rows: Rows) -> list[Piece]:
+def _metadata(envelope: RecordEnvelope, rows: Rows) -> list[Piece]:
     return [
         *(
             b'{"topic":%s,"partition":' % msgspec.json.encode(envelope.topic),
@@ -91,7 +91,7 @@ def _flag(field: str, data: pa.BinaryArray) -> Piece:
     return pc.if_else(data.is_valid(), pa.scalar(flag), pa.scalar(b"")) if data.null_count else flag
 
 
-def _flat(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
+def _flat(envelope: RecordEnvelope, rows: Rows) -> pa.BinaryArray:
     """One object per record, or the bare value of the one field."""
     if envelope.bare:
         return _json_of(rows, envelope.fields[0])
@@ -101,7 +101,7 @@ def _flat(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     return json_texts.concat(*pieces, b"}")
 
 
-def _flat_csv(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
+def _flat_csv(envelope: RecordEnvelope, rows: Rows) -> pa.BinaryArray:
     """One line per record, nothing quoted: null is empty."""
     pieces: list[Piece] = []
     for position, field in enumerate(envelope.fields):
@@ -110,7 +110,7 @@ def _flat_csv(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     return json_texts.concat(*pieces)
 
 
-def check_csv_values(envelope: Envelope, value: Column) -> Refusals:
+def check_csv_values(envelope: RecordEnvelope, value: Column) -> Refusals:
     """Rows whose value would break its line, as nothing is quoted."""
     if "value" not in envelope.fields or envelope.value_encoding != "none" or value.is_json:
         return {}
@@ -173,7 +173,7 @@ def _far_texts(ticks: pa.Int64Array, unit: str) -> pa.StringArray:
     return pa.array(far, pa.string())
 
 
-_STYLES: dict[str, Callable[[Envelope, Rows], pa.BinaryArray]] = {
+_STYLES: dict[str, Callable[[RecordEnvelope, Rows], pa.BinaryArray]] = {
     "record": _record,
     "iggy": _iggy,
     "flat": _flat,

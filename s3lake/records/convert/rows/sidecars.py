@@ -53,7 +53,7 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
         data = column.data if column.facts.gives == "bytes" else column.data.cast(pa.string())
         return _alone(format, pa.record_batch([data], names=["key"])), {}
     limits = Limits(FORMATS[format].rule, most)
-    shape = tables.Shape(None, ("key",), {"key": column.converter}, {}, limits)
+    shape = tables.TableShape(None, ("key",), {"key": column.converter}, {}, limits)
     table = tables.read(shape, rows, {})
     refused = {row: f"key: {reason}" for row, reason in table.refused.items()}
     return table.batch and _alone(format, table.batch), refused

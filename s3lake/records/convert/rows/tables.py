@@ -14,8 +14,8 @@ from s3lake.records.convert.read import wire_format
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.exact_integers import find_inexact_rows, find_large_columns
-from s3lake.records.convert.read.json.object_columns import Table
-from s3lake.records.convert.read.keys_and_values import Envelope, Rows
+from s3lake.records.convert.read.json.object_columns import TableRows
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope, Rows
 from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.convert.rows import headers
 from s3lake.records.encode import json_texts
@@ -37,7 +37,7 @@ _METADATA: Columns = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableShape:
     """The columns of a sink's files.
 
     Attributes:
@@ -51,7 +51,7 @@ class Shape:
     converters: dict[str, str]
     declared: Columns
     limits: Limits
-    envelope: Envelope | None = None
+    envelope: RecordEnvelope | None = None
 
     @property
     def is_flat(self) -> bool:
@@ -81,7 +81,7 @@ class Shape:
         return Primitive.STRING if CONVERTERS[self.converters[part]].gives == "text" else Primitive.BINARY
 
 
-def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
+def read(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     """Make a table of rows that have the same schemas, without the rows that readers of all files would see rounded."""
     # A table takes neither of both types for the other, whatever the values are: see `find_unpromotable`.
     arrays, seen = _list_typed(shape, rows) if shape.limits.rule != "iceberg" else ({}, {})
@@ -90,12 +90,12 @@ def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
     if left is None:
         return _read(shape, rows, columns)
     if not len(left):
-        return Table(None, columns, inexact)
+        return TableRows(None, columns, inexact)
     table = _read(shape, rows.take(left), columns)
     return table._replace(refused=inexact | {left[row].as_py(): reason for row, reason in table.refused.items()})
 
 
-def _list_typed(shape: Shape, rows: Rows) -> tuple[dict[str, pa.Array], Columns]:
+def _list_typed(shape: TableShape, rows: Rows) -> tuple[dict[str, pa.Array], Columns]:
     """Return the values that have a schema, by the path of their columns, and these columns."""
     if shape.spread is not None:
         part = rows.column(shape.spread)
@@ -108,7 +108,7 @@ def _list_typed(shape: Shape, rows: Rows) -> tuple[dict[str, pa.Array], Columns]
     return {part: rows.column(part).array for part in schemas}, {part: one.type for part, one in schemas.items()}
 
 
-def _read(shape: Shape, rows: Rows, columns: Columns) -> Table:
+def _read(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     if shape.spread is None:
         return _by_part(shape, rows, columns)
     part = rows.column(shape.spread)
@@ -122,13 +122,13 @@ def _read(shape: Shape, rows: Rows, columns: Columns) -> Table:
         return object_columns.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
     seen = fields_of(schema.type)
     if reason := _find_illegal_record(schema, shape) or _find_unfit(seen, shape, columns):
-        return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
+        return TableRows(None, columns, dict.fromkeys(range(len(rows)), reason))
     if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
         batch = wrap_encoded(wire_format.strip_header(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.limits.rule)
     large = frozenset(find_large_columns(pa.RecordBatch.from_struct_array(part.array)))
-    return Table(batch, columns, {}, large, seen, list_descriptions(schema.type, schema.detail))
+    return TableRows(batch, columns, {}, large, seen, list_descriptions(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -139,7 +139,7 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
 
-def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
+def _find_illegal_record(schema: Schema, shape: TableShape) -> str | None:
     """Return why Avro files cannot have records of these names. Return None if they can."""
     if shape.limits.rule != "avro":
         return None
@@ -152,7 +152,7 @@ def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
     return None
 
 
-def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
+def _find_unfit(columns: Columns, shape: TableShape, recorded: Columns) -> str | None:
     """Return why files cannot have the columns that a schema gives. Return None if they can."""
     if reason := explain_unsupported(columns, shape.limits.rule) or check_column_limit(columns, {}, shape.limits.most):
         return reason
@@ -175,12 +175,12 @@ def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> st
     return None
 
 
-def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
+def _by_part(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
     illegal = next(filter(None, (_find_illegal_record(schema, shape) for schema in schemas.values())), None)
     if reason := illegal or _find_unfit(seen, shape, columns):
-        return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
+        return TableRows(None, columns, dict.fromkeys(range(len(rows)), reason))
     parsed, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}
     if arrays:
@@ -198,16 +198,16 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
     arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
     present = [part for part in shape.parts if part in arrays]
     if not present:
-        return Table(None, wider, refused, large, seen)
+        return TableRows(None, wider, refused, large, seen)
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
     schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
     of_parts = {part: list_descriptions(one.type, one.detail) for part, one in schemas.items()}
     in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
     batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
-    return Table(batch, wider, refused, large, seen, in_words)
+    return TableRows(batch, wider, refused, large, seen, in_words)
 
 
-def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
+def _column(shape: TableShape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
     """A part as a column. The record envelope makes every part optional and takes its name, as Lenses' does."""
     if schema is None or schema.detail is None or shape.limits.rule == "flat":
         never_null = part in ("offset", "timestamp", "headers") and shape.is_flat and not array.null_count
@@ -219,7 +219,7 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
     return make_column(part, array, schema.type, detail)
 
 
-def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> Table:
+def _parse(shape: TableShape, parts: Sequence[str], rows: Rows, columns: Columns) -> TableRows:
     """Read the columns of JSON parts: each record as one object, so that primitives and nulls come out right."""
     declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in parts else {}
     recorded = {part: columns[part] for part in parts if part in columns}
@@ -247,7 +247,7 @@ def _find_lost(parts: Sequence[str], rows: Rows, columns: Columns, refused: Refu
     return lost
 
 
-def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
+def _array(shape: TableShape, rows: Rows, part: str) -> pa.Array:
     match part:
         case "headers":
             return headers.to_text_maps(rows.headers) if shape.is_flat else headers.to_lists(rows.headers)
@@ -261,7 +261,7 @@ def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
     return column.data.cast(pa.string()) if column.facts.gives == "text" else column.data
 
 
-def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
+def _metadata(shape: TableShape, rows: Rows) -> pa.StructArray:
     topics = pa.repeat(shape.envelope.topic if shape.envelope else "", len(rows))
     partitions = rows.kafka.column("partition").cast(pa.int32())
     return pa.StructArray.from_arrays(

@@ -80,7 +80,7 @@ _DEBEZIUM = {
 
 
 @dataclass(frozen=True)
-class Node:
+class SchemaNode:
     """A part of a schema.
 
     Attributes:
@@ -99,7 +99,7 @@ class Node:
 
 def read_schema(
     text: str, references: Mapping[str, str], *, exact: bool = False, digits: int = MOST_DIGITS
-) -> tuple[str | None, Node]:
+) -> tuple[str | None, SchemaNode]:
     """Return the name of a schema's record, None if it is not a record, and the schema.
 
     Args:
@@ -115,7 +115,7 @@ def read_schema(
         for reference in references.values():
             _parse(reference, named)
         schema = _parse(text, named)
-        node = _Reader(named, exact, digits).read(schema, "the schema", 0)
+        node = _NamedTypes(named, exact, digits).read(schema, "the schema", 0)
     except SchemaError:
         raise
     except RecursionError:
@@ -140,7 +140,7 @@ def _refuse(constant: str) -> None:
 
 
 @dataclass
-class _Reader:
+class _NamedTypes:
     """Named types by their full names, and the names of the ones that are being read."""
 
     named: Mapping[str, Any]
@@ -149,7 +149,7 @@ class _Reader:
     inside: list[str] = field(default_factory=list)
     nodes: int = 0
 
-    def read(self, schema: Any, path: str, level: int) -> Node:
+    def read(self, schema: Any, path: str, level: int) -> SchemaNode:
         self.nodes += 1
         if level > MOST_LEVELS:
             raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
@@ -159,14 +159,14 @@ class _Reader:
             case list():
                 return self._read_union(schema, path, level)
             case "null" | {"type": "null"}:
-                return Node(UNKNOWN, "null")
+                return SchemaNode(UNKNOWN, "null")
             case str() if schema in _PRIMITIVES:
-                return Node(_PRIMITIVES[schema], schema, schema)
+                return SchemaNode(_PRIMITIVES[schema], schema, schema)
             case str():
                 return self.read(self.named[schema], path, level)
         return self._read_described(schema, path, level)
 
-    def _read_described(self, schema: dict[str, Any], path: str, level: int) -> Node:
+    def _read_described(self, schema: dict[str, Any], path: str, level: int) -> SchemaNode:
         """Read a part of a schema that is an object."""
         match schema["type"]:
             case "record" | "error":
@@ -178,26 +178,26 @@ class _Reader:
             case "enum":
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema["symbols"]}
                 written = plain | {"name": schema["name"]} | _list_properties(schema)
-                return Node(Primitive.STRING, plain, written, _detail_of(schema, without=("default",)))
+                return SchemaNode(Primitive.STRING, plain, written, _detail_of(schema, without=("default",)))
             case "fixed":
                 if type(schema["size"]) is not int or schema["size"] < 0:
                     raise SchemaError(f"{path}.size is {schema['size']!r}: a number of bytes is expected")
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema["size"]}
                 written = plain | {"name": schema["name"]} | _list_properties(schema)
                 node = self._read_logical(schema, plain, written)
-                return node or Node(Primitive.BINARY, plain, written, _detail_of(schema))
+                return node or SchemaNode(Primitive.BINARY, plain, written, _detail_of(schema))
         name, properties = schema["type"], _list_properties(schema)
         node = self._read_logical(schema, name, {"type": name} | properties)
         detail = structs.replace(_detail_of(schema), time=_find_unit(schema))
-        return node or Node(_PRIMITIVES[name], name, {"type": name} | properties if properties else name, detail)
+        return node or SchemaNode(_PRIMITIVES[name], name, {"type": name} | properties if properties else name, detail)
 
-    def _read_record(self, schema: dict[str, Any], path: str, level: int) -> Node:
+    def _read_record(self, schema: dict[str, Any], path: str, level: int) -> SchemaNode:
         name, number = schema["name"], self.nodes
         if name in self.inside:
             # Columns would have no end, and data that nests without end kills the process that reads it.
             raise SchemaError(f"{path} is {name} inside of itself: recursive schemas are not supported; use bytes")
         self.inside.append(name)
-        nodes: dict[str, Node] = {}
+        nodes: dict[str, SchemaNode] = {}
         defaults: dict[str, Any] = {}
         for described in schema["fields"]:
             member = described["name"]
@@ -224,7 +224,7 @@ class _Reader:
             )
             for member, node in present.items()
         )
-        return Node(
+        return SchemaNode(
             make_struct({member: node.type for member, node in present.items()}),
             {"type": "record", "name": f"R{number}", "fields": plain},
             {"type": "record", "name": name, "fields": written} | _list_properties(schema)
@@ -233,17 +233,17 @@ class _Reader:
             _detail_of(schema, name=name, inner=inner or (Detail(),)),
         )
 
-    def _read_union(self, schema: list[Any], path: str, level: int) -> Node:
+    def _read_union(self, schema: list[Any], path: str, level: int) -> SchemaNode:
         number = self.nodes
         schema = ["null" if one == {"type": "null"} else one for one in schema]
         branches = [one for one in schema if one != "null"]
         is_required = len(branches) == len(schema)
         if len(branches) < 2:
             nodes = [self.read(one, path, level) for one in schema]
-            inner = next((one for one in nodes if one.type != UNKNOWN), Node(UNKNOWN, "null"))
+            inner = next((one for one in nodes if one.type != UNKNOWN), SchemaNode(UNKNOWN, "null"))
             written = [one.written or "null" for one in nodes] if len(nodes) == 2 and inner.written else None
             detail = structs.replace(inner.detail, required=is_required)
-            return Node(inner.type, [one.plain for one in nodes], written, detail)
+            return SchemaNode(inner.type, [one.plain for one in nodes], written, detail)
         members = dict(zip(_name_branches(branches), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -256,9 +256,9 @@ class _Reader:
         present = {name: one for name, one in by_name.items() if one.type != UNKNOWN}
         inner_details = tuple(structs.replace(one.detail, required=False) for one in present.values())
         type = Struct({name: one.type for name, one in present.items()})
-        return Node(type, plain, detail=Detail(required=is_required, inner=inner_details))
+        return SchemaNode(type, plain, detail=Detail(required=is_required, inner=inner_details))
 
-    def _read_logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any]) -> Node | None:
+    def _read_logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any]) -> SchemaNode | None:
         """Read a logical type. Return None if it has no column of its own."""
         physical, logical = schema["type"], schema["logicalType"] if is_valid(schema) else None
         if logical is None and self.exact:
@@ -269,10 +269,12 @@ class _Reader:
         if logical == "decimal":
             return _make_decimal(schema, plain, written, self.digits)
         if logical == "uuid":  # of a fixed it is a text in files: many readers know no other
-            return Node(Primitive.UUID, plain, written if physical == "string" else None, _detail_of_logical(schema))
+            return SchemaNode(
+                Primitive.UUID, plain, written if physical == "string" else None, _detail_of_logical(schema)
+            )
         time = (_EXACT_TIMES if self.exact else _TIMES).get((physical, logical))
         is_local = logical.startswith("local-")  # its column shows it as if it were in UTC
-        return Node(time, plain, None if is_local else written, _detail_of_logical(schema)) if time else None
+        return SchemaNode(time, plain, None if is_local else written, _detail_of_logical(schema)) if time else None
 
 
 def _find_unit(schema: dict[str, Any]) -> str | None:
@@ -307,26 +309,26 @@ def _detail_of_logical(schema: dict[str, Any]) -> Detail:
     return _detail_of(schema, without=("logicalType", "precision", "scale"))
 
 
-def _give_column(node: Node) -> Node:
+def _give_column(node: SchemaNode) -> SchemaNode:
     """Return items that are only null with a column, a text that is always null: how many they are is a fact."""
     return replace(node, type=Primitive.STRING, detail=Detail()) if node.type == UNKNOWN else node
 
 
-def _make_array(items: Node, schema: dict[str, Any]) -> Node:
+def _make_array(items: SchemaNode, schema: dict[str, Any]) -> SchemaNode:
     items = _give_column(items)
     written = items.written and {"type": "array", "items": items.written} | _list_properties(schema)
     plain = {"type": "array", "items": items.plain}
-    return Node(List(items.type), plain, written, _detail_of(schema, inner=(items.detail,)))
+    return SchemaNode(List(items.type), plain, written, _detail_of(schema, inner=(items.detail,)))
 
 
-def _make_map(values: Node, schema: dict[str, Any]) -> Node:
+def _make_map(values: SchemaNode, schema: dict[str, Any]) -> SchemaNode:
     values = _give_column(values)
     plain = {"type": "map", "values": values.plain}
     written = values.written and {"type": "map", "values": values.written} | _list_properties(schema)
-    return Node(Map(values.type), plain, written, _detail_of(schema, inner=(values.detail,)))
+    return SchemaNode(Map(values.type), plain, written, _detail_of(schema, inner=(values.detail,)))
 
 
-def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], digits: int) -> Node:
+def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], digits: int) -> SchemaNode:
     """Read a decimal. One of more digits than there may be can have values that fit: places before the point first."""
     precision, scale = schema["precision"], schema.get("scale", 0)
     fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
@@ -334,10 +336,10 @@ def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], d
     if scale > digits:
         type = Decimal(digits, max(0, digits - (precision - scale)))
         plain = {**(plain if isinstance(plain, dict) else {"type": plain}), "scale": scale}
-    return Node(type, plain, fits, _detail_of_logical(schema))
+    return SchemaNode(type, plain, fits, _detail_of_logical(schema))
 
 
-def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:
+def _add_default(node: SchemaNode, default: Mapping[str, Any]) -> Detail:
     """Return the detail of a field, with its default where a file's column has one like it."""
     value = default.get("default")
     has_parts = isinstance(node.type, Struct) or (isinstance(value, dict | list) and value)

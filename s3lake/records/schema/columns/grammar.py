@@ -39,7 +39,7 @@ def parse(text: str) -> Type:
     Raises:
         ValueError: it spells none; the message says where, and what is allowed.
     """
-    reader = _Reader(text)
+    reader = _TypeParser(text)
     type = reader.read_type(0)
     begin = reader.at
     if left := reader.take(_REST):
@@ -47,7 +47,7 @@ def parse(text: str) -> Type:
     return type
 
 
-class _Reader:
+class _TypeParser:
     """A text that is read from left to right; `at` is where it goes on."""
 
     def __init__(self, text: str) -> None:

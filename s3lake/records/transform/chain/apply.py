@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from s3lake.records.convert.read.converters import CONVERTERS, ReadRequest
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
 from s3lake.records.transform.chain.chain import Chain
 from s3lake.records.transform.chain.header_column import replace_column
@@ -49,7 +49,7 @@ def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Col
     for side, converter in transforms.wrapped.items():
         # As lines, JSON with a JSON Schema keeps what its schema does not name: it has none.
         tabular = keeps and (transforms.tabular or converter != "json_schema")
-        request = ReadRequest(
+        request = ConverterRequest(
             tabular,
             texts=not keeps,
             spliced=keeps,

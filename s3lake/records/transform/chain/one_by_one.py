@@ -24,7 +24,14 @@ from s3lake.records.transform.chain.header_column import (
     replace_column,
 )
 from s3lake.records.transform.step.record import Header, Record
-from s3lake.records.transform.step.record_values import NOT_READ, MarkInstants, Refusal, decode, encode, make_marker
+from s3lake.records.transform.step.record_values import (
+    NOT_READ,
+    MarkInstants,
+    TransformError,
+    decode,
+    encode,
+    make_marker,
+)
 from s3lake.text.masking import strip_values
 
 _NO_TIMESTAMP_US = -1000
@@ -115,7 +122,7 @@ class _Run:
                     kept.topics.append(record.topic)
                     kept.headers.append(record.headers)
                     kept.rows.append(row)
-            except Refusal as refusal:
+            except TransformError as refusal:
                 refused[row] = f"{label}: {refusal}"
             except RecursionError:
                 refused[row] = f"{label}: nested too deeply"

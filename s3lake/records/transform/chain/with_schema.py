@@ -25,7 +25,7 @@ from s3lake.records.transform.chain.header_column import append_headers, read_he
 from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, finish, to_milliseconds
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import Header, Record, Side, Step
-from s3lake.records.transform.step.record_values import NOT_READ, Refusal, decode
+from s3lake.records.transform.step.record_values import NOT_READ, TransformError, decode
 from s3lake.records.transform.step.schema_group import Group, Typed
 from s3lake.text.masking import strip_values
 
@@ -146,7 +146,7 @@ class TypedRun:
         for row, raw in zip(rows.tolist(), self.plain.column(side).take(pa.array(rows)).to_pylist(), strict=True):
             try:
                 opened[row] = _Opened(raw, decode(raw, converter))
-            except Refusal as refusal:
+            except TransformError as refusal:
                 lost[row] = f"the {side}: {refusal}"
                 opened[row] = _Opened(raw, None)
         return opened
@@ -209,7 +209,7 @@ class TypedRun:
             try:
                 if step.apply(record):
                     continue
-            except Refusal as refusal:
+            except TransformError as refusal:
                 refused[int(group.rows[place])] = f"{link.label}: {refusal}"
                 continue
             except (ArithmeticError, ValueError) as error:

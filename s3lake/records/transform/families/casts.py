@@ -22,8 +22,8 @@ from s3lake.records.transform.step.record_values import (
     Float32,
     Instant,
     MicroTime,
-    Refusal,
-    Time,
+    TimeOfDay,
+    TransformError,
     describe,
     format_float32,
 )
@@ -75,11 +75,11 @@ def cast_value(value: Any, type_name: str, what: str) -> Any:
     if not isinstance(value, (bool, int, float, Decimal, str)) and not (
         isinstance(value, bytes) and type_name == "string"
     ):
-        raise Refusal(f"{what} is {describe(value, what)}, which cannot be cast to {type_name}")
+        raise TransformError(f"{what} is {describe(value, what)}, which cannot be cast to {type_name}")
     try:
         return _CASTS[type_name](value)
     except (ValueError, ArithmeticError):
-        raise Refusal(f"{what} is {describe(value, what)}, which {type_name} cannot hold") from None
+        raise TransformError(f"{what} is {describe(value, what)}, which {type_name} cannot hold") from None
 
 
 def _to_integer(bits: int) -> Callable[[Any], int]:
@@ -119,7 +119,7 @@ def _to_string(value: Any) -> str:
             text = format_time(TYPED["Time" if isinstance(value, MicroTime) else "Timestamp"], value.epoch_ms)
             fraction, digits = value % (1000 * value.per_ms), len(str(value.per_ms)) + 2
             return f"{text[:-4]}{fraction:0{digits}d}Z"
-        case Time():
+        case TimeOfDay():
             return format_time(TYPED["Time"], value.epoch_ms)
         case Instant():  # as in Connect, a first moment of a day is a date
             return format_time(TYPED["Timestamp" if value.epoch_ms % DAY_MS else "Date"], value.epoch_ms)

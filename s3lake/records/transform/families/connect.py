@@ -34,9 +34,9 @@ from s3lake.records.transform.step.record_values import (
     MicroTime,
     MicroTimestamp,
     NanoTimestamp,
-    Refusal,
-    Time,
+    TimeOfDay,
     Timestamp,
+    TransformError,
     describe,
     to_header,
 )
@@ -45,7 +45,7 @@ from s3lake.text.dates.java import DatePattern
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _EMPTY: dict[type, Any] = {
     **{bool: False, int: 0, float: 0.0, Float32: Float32(0), Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
-    **{instant: instant(0) for instant in (Date, Time, Timestamp, MicroTime, MicroTimestamp, NanoTimestamp)},
+    **{instant: instant(0) for instant in (Date, TimeOfDay, Timestamp, MicroTime, MicroTimestamp, NanoTimestamp)},
 }
 
 
@@ -122,7 +122,7 @@ def _require_distinct(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(fields):
         names = [name for name, _ in fields]
         twice = next(name for position, name in enumerate(names) if name in names[:position])
-        raise Refusal(f"two fields would be called {twice!r}")
+        raise TransformError(f"two fields would be called {twice!r}")
     return value
 
 
@@ -142,7 +142,7 @@ def mask_value(name: str, value: Any, replacement: str | None) -> Any:
     """Return the value in place of another one.
 
     Raises:
-        Refusal: there is none of its kind.
+        TransformError: there is none of its kind.
     """
     if value is None:
         return None
@@ -150,11 +150,11 @@ def mask_value(name: str, value: Any, replacement: str | None) -> Any:
     if replacement is None:
         if type(value) in _EMPTY:
             return _EMPTY[type(value)]
-        raise Refusal(f"{described}, which cannot be masked")
+        raise TransformError(f"{described}, which cannot be masked")
     if isinstance(value, str):
         return replacement
     if not isinstance(value, (int, float, Decimal)) or isinstance(value, (bool, Instant)):
-        raise Refusal(f"{described}, which takes no replacement: only numbers and texts do")
+        raise TransformError(f"{described}, which takes no replacement: only numbers and texts do")
     try:
         number = Decimal(replacement)
         # An integer gets the number without its fraction, in 64 bits, as in Connect.
@@ -162,7 +162,7 @@ def mask_value(name: str, value: Any, replacement: str | None) -> Any:
             return type(value)(number)
     except ArithmeticError:
         pass
-    raise Refusal(f"{described}, but replacement {replacement!r} is not")
+    raise TransformError(f"{described}, but replacement {replacement!r} is not")
 
 
 def value_to_key(options: OptionReader) -> Step:
@@ -273,7 +273,7 @@ def timestamp_router(options: OptionReader) -> Step:
 
     def rename(record: Record) -> str:
         if record.timestamp is None:
-            raise Refusal("the record has no timestamp")
+            raise TransformError("the record has no timestamp")
         return template.replace("${topic}", record.topic).replace("${timestamp}", format_time(record.timestamp))
 
     return _rename_topic(rename)

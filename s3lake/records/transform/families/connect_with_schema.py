@@ -22,7 +22,7 @@ from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
 from s3lake.records.transform.families.connect import mask_value
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.record_values import Refusal, to_header
+from s3lake.records.transform.step.record_values import TransformError, to_header
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
@@ -60,7 +60,7 @@ def insert_field(
         members = open_fields(typed)
         for source, name in fields.items():
             if name in members:
-                raise Refusal(f"field {name!r} is in the schema already: insert it by another name")
+                raise TransformError(f"field {name!r} is in the schema already: insert it by another name")
             array = list_parts(group, source, static)
             if source in required and array.null_count:
                 refused |= dict.fromkeys(pc.indices_nonzero(array.is_null()).to_pylist(), f"it has no {source}")
@@ -106,7 +106,7 @@ def replace_field(
 
 def _add(members: dict[str, Member], name: str, member: Member) -> None:
     if name in members:
-        raise Refusal(f"two fields would be called {name!r}")
+        raise TransformError(f"two fields would be called {name!r}")
     members[name] = member
 
 
@@ -153,14 +153,16 @@ def _mask(name: str, member: Member, replacement: str | None, refused: Refusals)
         return member
     try:
         if member.type in (Primitive.BINARY, Primitive.UUID) or isinstance(member.type, Struct):
-            raise Refusal(f"field {name!r} is {member.type} by its schema, which cannot be masked")
+            raise TransformError(f"field {name!r} is {member.type} by its schema, which cannot be masked")
         if isinstance(member.type, List | Map) and replacement is None:
             empty = pa.array([[]], array.type).take(pa.array(np.zeros(count, np.int64)))
         else:
             (example,) = group_values.to_values(array.slice(int(present[0]), 1), member.type)
             empty = group_values.repeat(mask_value(name, example, replacement), member.type, count)
-    except (Refusal, Misfit) as error:
-        reason = str(error) if isinstance(error, Refusal) else f"field {name!r}: replacement is not {member.type}"
+    except (TransformError, Misfit) as error:
+        reason = (
+            str(error) if isinstance(error, TransformError) else f"field {name!r}: replacement is not {member.type}"
+        )
         refused |= dict.fromkeys(present.tolist(), reason)
         return member
     return member._replace(array=pc.if_else(array.is_valid(), empty, pa.scalar(None, array.type)))
@@ -180,16 +182,16 @@ def find_member(typed: Typed, path: Sequence[str], side: str) -> Member:
     """Return the field at a path.
 
     Raises:
-        Refusal: the schema does not have it.
+        TransformError: the schema does not have it.
     """
     member = Member(typed.schema.type, typed.schema.detail or Detail(), typed.array)
     for depth, name in enumerate(path):
         if not isinstance(member.type, Struct):
             at = f"field {'.'.join(path[:depth])!r}" if depth else f"the {side}"
-            raise Refusal(f"{at} is {member.type} by its schema, a struct is needed for {'.'.join(path)!r}")
+            raise TransformError(f"{at} is {member.type} by its schema, a struct is needed for {'.'.join(path)!r}")
         members = open_struct(member.type, member.detail, member.array)
         if name not in members:
-            raise Refusal(f"field {'.'.join(path)!r} is not in the schema: it has {', '.join(members)[:200]}")
+            raise TransformError(f"field {'.'.join(path)!r} is not in the schema: it has {', '.join(members)[:200]}")
         member = members[name]
     return member
 
@@ -236,8 +238,8 @@ def header_from(side: Side, fields: Sequence[str], headers: Sequence[str], move:
         require_struct(typed, side)
         members = open_fields(typed)
         if missing := [name for name in fields if name not in members]:
-            raise Refusal(f"field {missing[0]!r} is not in the schema: it has {', '.join(members)[:200]}")
-    except Refusal as refusal:
+            raise TransformError(f"field {missing[0]!r} is not in the schema: it has {', '.join(members)[:200]}")
+    except TransformError as refusal:
         return [], dict.fromkeys(group.rows.tolist(), str(refusal))
     refused: Refusals = {}
     if typed.array.null_count:
@@ -261,7 +263,7 @@ def value_to_key(fields: Sequence[str], group: Group) -> Changed:
     def select(typed: Typed, _group: Group, _refused: Refusals) -> Typed:
         members = open_fields(typed)
         if missing := [name for name in fields if name not in members]:
-            raise Refusal(f"field {missing[0]!r} is not in the schema: it has {', '.join(members)[:200]}")
+            raise TransformError(f"field {missing[0]!r} is not in the schema: it has {', '.join(members)[:200]}")
         nameless = Typed(replace(typed.schema, name=None, detail=Detail()), typed.array)
         return close_fields({name: members[name] for name in fields}, nameless)
 

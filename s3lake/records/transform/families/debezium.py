@@ -22,7 +22,7 @@ from s3lake.records.transform.step.record import (
     require_object,
     require_topic,
 )
-from s3lake.records.transform.step.record_values import Refusal, describe, to_header
+from s3lake.records.transform.step.record_values import TransformError, describe, to_header
 from s3lake.text.option_values import parse_bool
 
 ENVELOPE = ".Envelope"
@@ -44,7 +44,7 @@ _BY_SHAPE = (
 )
 
 
-class Reference(NamedTuple):
+class AddedField(NamedTuple):
     """A field of a change event that is added to the row, or to the headers.
 
     Attributes:
@@ -75,8 +75,8 @@ class Unwrapping:
 
     deletes: str
     keeps_tombstones: bool
-    fields: tuple[Reference, ...]
-    headers: tuple[Reference, ...]
+    fields: tuple[AddedField, ...]
+    headers: tuple[AddedField, ...]
     route: str
     listed_in: str
     drops_from_key: bool
@@ -163,7 +163,7 @@ def _parse_mode(text: str) -> str:
     return parse_choice(text.strip(), tuple(_MODES))
 
 
-def _read_references(options: OptionReader, name: str, old_name: str) -> tuple[Reference, ...]:
+def _read_references(options: OptionReader, name: str, old_name: str) -> tuple[AddedField, ...]:
     """Read a list of fields: `op`, `source.ts_ms`, `table:new_name`."""
     prefix = options.text(f"{name}.prefix", "__")
     texts = options.names(name)
@@ -181,13 +181,13 @@ def _read_operation(options: OptionReader) -> tuple[str, ...]:
     return ("op",) if options.flag("operation.header") else ()
 
 
-def _read_reference(text: str, option: str, prefix: str) -> Reference:
+def _read_reference(text: str, option: str, prefix: str) -> AddedField:
     field, colon, new_name = text.strip().partition(":")
     parts = field.split(".")
     if not all(parts) or len(parts) > 2 or bool(colon) != bool(new_name) or ":" in new_name:
         raise OptionError(f"{option}: {text!r} is not a field; write op, source.ts_ms or table:new_name", option)
     name = prefix + (new_name or "_".join(parts))
-    return Reference(parts[0] if len(parts) == 2 else _find_struct(field), parts[-1], name)
+    return AddedField(parts[0] if len(parts) == 2 else _find_struct(field), parts[-1], name)
 
 
 def _find_struct(field: str) -> str | None:
@@ -240,7 +240,7 @@ def _is_event(value: Any) -> bool:
     return bool(rows) or value["op"] == "t"
 
 
-def _find(event: Mapping[str, Any], reference: Reference) -> Any:
+def _find(event: Mapping[str, Any], reference: AddedField) -> Any:
     """Return a field of a change event, else the event's own of that name; MISSING if there is neither.
 
     It is null if its struct is.
@@ -260,7 +260,7 @@ def _add_references(unwrapping: Unwrapping, event: Mapping[str, Any], row: dict[
 
 def _join(row: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     if both := row.keys() & more.keys():
-        raise Refusal(refuse_twice(min(both)))
+        raise TransformError(refuse_twice(min(both)))
     return row | more if more else row
 
 
@@ -275,9 +275,9 @@ def leave_out(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def require_row(is_object: bool, described: str) -> None:
-    """Raise a Refusal if an event has no row that can take its place."""
+    """Raise a TransformError if an event has no row that can take its place."""
     if not is_object:
-        raise Refusal(
+        raise TransformError(
             f"the row of the change event is {described}, an object is needed (MongoDB's events need "
             "ExtractNewDocumentState, which s3lake does not have)"
         )
@@ -287,12 +287,12 @@ def route(topic: Any, column: str, present: str) -> str:
     """Return the topic that a row names, the present one if its column is null or blank.
 
     Raises:
-        Refusal: the row has no such column of text, or no object key can contain the name.
+        TransformError: the row has no such column of text, or no object key can contain the name.
     """
     if topic is MISSING:
-        raise Refusal(f"route.by.field: the row has no column {column!r}")
+        raise TransformError(f"route.by.field: the row has no column {column!r}")
     if topic is not None and not isinstance(topic, str):
-        raise Refusal(f"route.by.field: column {column!r} is {describe(topic, column)}, a text is needed")
+        raise TransformError(f"route.by.field: column {column!r} is {describe(topic, column)}, a text is needed")
     return require_topic(topic) if topic and not topic.isspace() else present
 
 
@@ -300,7 +300,7 @@ def read_dropped(unwrapping: Unwrapping, headers: Sequence[Header]) -> tuple[str
     """Return the columns that the header of a record lists, none without that header.
 
     Raises:
-        Refusal: it is not a list of texts, as JSON.
+        TransformError: it is not a list of texts, as JSON.
     """
     header = unwrapping.listed_in
     text = next((value for name, value in headers if name == header), None) if header else None
@@ -309,7 +309,7 @@ def read_dropped(unwrapping: Unwrapping, headers: Sequence[Header]) -> tuple[str
     try:
         return tuple(msgspec.json.decode(text, type=list[str]))
     except msgspec.DecodeError:
-        raise Refusal(f'header {header!r} is not a JSON list of column names, for example ["a","b"]') from None
+        raise TransformError(f'header {header!r} is not a JSON list of column names, for example ["a","b"]') from None
 
 
 # HeaderToValue
@@ -354,7 +354,7 @@ def list_header_fields(
             try:
                 fields.append((paths[name], None if data is None else data.decode()))
             except UnicodeDecodeError:
-                raise Refusal(f"header {name!r} is not UTF-8, so it cannot be a text") from None
+                raise TransformError(f"header {name!r} is not UTF-8, so it cannot be a text") from None
     return fields
 
 
@@ -364,5 +364,5 @@ def _put(value: dict[str, Any], path: tuple[str, ...], text: str | None) -> dict
         return {**value, first: text}
     inner = value.get(first)
     if not isinstance(inner, dict):
-        raise Refusal(f"field {first!r} is {describe(inner)}, an object is needed for {'.'.join(path)!r}")
+        raise TransformError(f"field {first!r} is {describe(inner)}, an object is needed for {'.'.join(path)!r}")
     return {**value, first: _put(inner, tuple(rest), text)}

@@ -20,7 +20,7 @@ from s3lake.records.transform.families.connect_with_schema import fill_defaults
 from s3lake.records.transform.families.debezium import (
     DELETED,
     ENVELOPE,
-    Reference,
+    AddedField,
     Unwrapping,
     leave_out,
     list_header_fields,
@@ -32,7 +32,7 @@ from s3lake.records.transform.families.debezium import (
 from s3lake.records.transform.families.iggy_with_schema import set_member
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import MISSING, Header
-from s3lake.records.transform.step.record_values import Refusal, to_header
+from s3lake.records.transform.step.record_values import TransformError, to_header
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
@@ -106,7 +106,7 @@ def _add_headers(group: Group, added: Sequence[list[Header]]) -> Group:
     return replace(group, headers=[[*own, *more] for own, more in zip(group.headers, added, strict=True)])
 
 
-def _list_added(members: Mapping[str, Member], references: Sequence[Reference]) -> dict[str, Member]:
+def _list_added(members: Mapping[str, Member], references: Sequence[AddedField]) -> dict[str, Member]:
     """Return the fields of events that are added, by their new names: each may be null, and has no default."""
     fields = [(one.name, _find(members, one)) for one in references]
     return {
@@ -116,7 +116,7 @@ def _list_added(members: Mapping[str, Member], references: Sequence[Reference]) 
     }
 
 
-def _find(members: Mapping[str, Member], reference: Reference) -> Member | None:
+def _find(members: Mapping[str, Member], reference: AddedField) -> Member | None:
     """Return a field of events, else the events' own of that name; None if their schema has neither."""
     own = members.get(reference.field)
     parent = None if reference.struct is None else members.get(reference.struct)
@@ -138,7 +138,7 @@ def _unwrap_rows(unwrapping: Unwrapping, group: Group, *, deleted: bool) -> Chan
         if unwrapping.needs_row(deleted=deleted):
             require_row(isinstance(row.type, Struct), f"{row.type} by its schema")
         topics, refused = _list_topics(unwrapping, row, group)
-    except Refusal as refusal:
+    except TransformError as refusal:
         return [], dict.fromkeys(group.rows.tolist(), str(refusal))
     group = replace(group, topics=topics)
     group, reasons = drop_refused(group, refused)
@@ -152,13 +152,13 @@ def _unwrap_rows(unwrapping: Unwrapping, group: Group, *, deleted: bool) -> Chan
         left = _leave_out_of_key(unwrapping, names, each) if unwrapping.drops_from_key and names else each
         try:
             done.append(_take_row(unwrapping, names, left, deleted=deleted))
-        except Refusal as refusal:
+        except TransformError as refusal:
             reasons |= dict.fromkeys(each.rows.tolist(), str(refusal))
     return done, reasons
 
 
 def _list_topics(unwrapping: Unwrapping, row: Member, group: Group) -> tuple[list[str] | None, Refusals]:
-    """Return the topics that rows name. Raise a Refusal if their schema has no such column of text."""
+    """Return the topics that rows name. Raise a TransformError if their schema has no such column of text."""
     if not unwrapping.route or group.topics is None:
         return group.topics, {}
     column = open_struct(row.type, row.detail, row.array).get(unwrapping.route)
@@ -166,13 +166,15 @@ def _list_topics(unwrapping: Unwrapping, row: Member, group: Group) -> tuple[lis
         route(MISSING, unwrapping.route, "")
     assert column is not None
     if column.type is not Primitive.STRING:
-        raise Refusal(f"route.by.field: column {unwrapping.route!r} is {column.type} by its schema, a text is needed")
+        raise TransformError(
+            f"route.by.field: column {unwrapping.route!r} is {column.type} by its schema, a text is needed"
+        )
     default = None if column.detail.default is None else json.loads(column.detail.default)
     topics, refused = list[str](), Refusals()
     for place, (named, present) in enumerate(zip(column.array.to_pylist(), group.topics, strict=True)):
         try:
             topics.append(route(default if named is None else named, unwrapping.route, present))
-        except Refusal as refusal:
+        except TransformError as refusal:
             topics.append(present)
             refused[place] = str(refusal)
     return topics, refused
@@ -186,7 +188,7 @@ def _by_headers(read: Callable[[Sequence[Header]], Hashable], group: Group) -> l
     for place, headers in enumerate(group.headers):
         try:
             mark: tuple[Any, str] = (read(headers), "")
-        except Refusal as refusal:
+        except TransformError as refusal:
             mark = ((), str(refusal))
         places_by_mark.setdefault(mark, []).append(place)
     return [(group.take(np.array(places)), *mark) for mark, places in places_by_mark.items()]
@@ -217,7 +219,7 @@ def _take_row(unwrapping: Unwrapping, dropped: Sequence[str], group: Group, *, d
 
 def _join(row: Mapping[str, Member], more: Mapping[str, Member]) -> dict[str, Member]:
     if both := row.keys() & more.keys():
-        raise Refusal(refuse_twice(min(both)))
+        raise TransformError(refuse_twice(min(both)))
     return {**row, **more}
 
 
@@ -282,17 +284,19 @@ def _find_place(members: Mapping[str, Member], path: Path) -> Detail:
     """Return the detail of the field at a path: of one that is there, if it is a text, or of a new one.
 
     Raises:
-        Refusal: it has another type, or there are no structs on the way to it.
+        TransformError: it has another type, or there are no structs on the way to it.
     """
     first, *rest = path
     old = members.get(first)
     if not rest:
         if old is not None and old.type is not Primitive.STRING:
-            raise Refusal(f"field {first!r} is {old.type} by its schema, and a header is a text: use another name")
+            raise TransformError(
+                f"field {first!r} is {old.type} by its schema, and a header is a text: use another name"
+            )
         return Detail() if old is None else old.detail
     if old is None or not isinstance(old.type, Struct):
         of = "not in the schema" if old is None else f"{old.type} by its schema"
-        raise Refusal(f"field {first!r} is {of}, a struct is needed for {'.'.join(path)!r}")
+        raise TransformError(f"field {first!r} is {of}, a struct is needed for {'.'.join(path)!r}")
     return _find_place(open_struct(old.type, old.detail, old.array), tuple(rest))
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Step, change_object, later, require_object
-from s3lake.records.transform.step.record_values import Refusal, describe
+from s3lake.records.transform.step.record_values import TransformError, describe
 from s3lake.text.option_values import parse_bool
 
 CDC = "_cdc"
@@ -29,7 +29,9 @@ def unwrap_debezium(options: OptionReader) -> Step:
         event = require_object(record.value, "value")
         operation, source = event.get("op"), event.get("source")
         if not isinstance(operation, str) or not isinstance(source, dict):
-            raise Refusal("the value is not a change event of Debezium: a text op and an object source are needed")
+            raise TransformError(
+                "the value is not a change event of Debezium: a text op and an object source are needed"
+            )
         row = event.get("before" if operation == "d" else "after")
         if not isinstance(row, dict):
             return True
@@ -53,11 +55,11 @@ def name_table(database: Any, table: Any, pattern: str) -> dict[str, str]:
     """Return what a table is called, and what it is called by a pattern.
 
     Raises:
-        Refusal: one of its names is not a text.
+        TransformError: one of its names is not a text.
     """
     for what, name in (("schema or db", database), ("table", table)):
         if not isinstance(name, str):
-            raise Refusal(f"{what} in the source of the change event is {describe(name)}, a text is needed")
+            raise TransformError(f"{what} in the source of the change event is {describe(name)}, a text is needed")
     target = pattern.replace("{db}", database).replace("{table}", table)
     return {"source": f"{database}.{table}", "target": target}
 

@@ -17,7 +17,7 @@ from s3lake.records.schema.columns.types import Primitive, Struct
 from s3lake.records.transform.families.connect_with_schema import list_parts
 from s3lake.records.transform.families.iceberg import CDC, OPERATIONS, Metadata, name_table
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.record_values import TransformError
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
@@ -44,9 +44,9 @@ def unwrap_debezium(pattern: str, group: Group) -> Changed:
         done.append(missing)
     try:
         if not isinstance(typed.schema.type, Struct):
-            raise Refusal(f"the value is {typed.schema.type} by its schema, a struct is needed")
+            raise TransformError(f"the value is {typed.schema.type} by its schema, a struct is needed")
         operations = _list_texts(open_fields(group.side("value")), "op") if len(group) else []
-    except Refusal as refusal:
+    except TransformError as refusal:
         return done, dict.fromkeys(group.rows.tolist(), str(refusal))
     refused: dict[int, str] = {}
     deletes = np.array([one == "d" for one in operations], np.bool_)
@@ -61,9 +61,9 @@ def unwrap_debezium(pattern: str, group: Group) -> Changed:
 
 
 def _list_texts(members: Mapping[str, Member], name: str) -> list[Any]:
-    """Return a field of texts. Raise a Refusal if a schema has none of that name."""
+    """Return a field of texts. Raise a TransformError if a schema has none of that name."""
     if name not in members or members[name].type is not Primitive.STRING:
-        raise Refusal(f"{_EVENT}: its schema has no text {name!r}")
+        raise TransformError(f"{_EVENT}: its schema has no text {name!r}")
     texts: list[Any] = members[name].array.to_pylist()
     return texts
 
@@ -72,7 +72,7 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
     members = open_fields(typed)
     row, source = members.get(side), members.get("source")
     if row is None or source is None or not isinstance(row.type, Struct) or not isinstance(source.type, Struct):
-        raise Refusal(f"{_EVENT}: its schema needs the structs {side!r} and 'source'")
+        raise TransformError(f"{_EVENT}: its schema needs the structs {side!r} and 'source'")
     for place in pc.indices_nonzero(row.array.is_null()).to_pylist():
         refused[place] = f"field {side!r} of the change event is null, so it has no row"
     of_source = open_struct(source.type, source.detail, source.array)
@@ -81,13 +81,13 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
     for place, (database, table) in enumerate(zip(databases, _list_texts(of_source, "table"), strict=True)):
         try:
             names.append(name_table(database, table, pattern))
-        except Refusal as refusal:
+        except TransformError as refusal:
             names.append({"source": "", "target": ""})
             refused.setdefault(place, str(refusal))
     operations = [OPERATIONS.get(one, "I") for one in _list_texts(members, "op")]
     stamps = members.get("ts_ms")
     if stamps is None or stamps.type is not Primitive.INT64:
-        raise Refusal(f"{_EVENT}: its schema has no int64 'ts_ms'")
+        raise TransformError(f"{_EVENT}: its schema has no int64 'ts_ms'")
     for place in pc.indices_nonzero(stamps.array.is_null()).to_pylist():
         refused.setdefault(place, "field 'ts_ms' of the change event is null, so _cdc has no time")
     added = {
@@ -115,7 +115,7 @@ def _take_row(side: str, pattern: str, typed: Typed, group: Group, refused: Refu
 
 def _require_new(members: Mapping[str, Member], name: str) -> None:
     if name in members:
-        raise Refusal(f"field {name!r} is in the schema already: rename it before")
+        raise TransformError(f"field {name!r} is in the schema already: rename it before")
 
 
 def insert_metadata(metadata: Metadata, group: Group) -> Changed:
@@ -150,7 +150,7 @@ def copy_value(source: str, target: str, group: Group) -> Changed:
     def copy(typed: Typed, _group: Group, _refused: Refusals) -> Typed:
         members = open_fields(typed)
         if source not in members:
-            raise Refusal(f"field {source!r} is not in the schema: it has {', '.join(members)[:200]}")
+            raise TransformError(f"field {source!r} is not in the schema: it has {', '.join(members)[:200]}")
         _require_new(members, target)
         return close_fields({**members, target: members[source]}, typed)
 

@@ -70,7 +70,7 @@ _COMPUTED: dict[str, Compute] = {
 }
 
 
-class Field(NamedTuple):
+class FieldSetting(NamedTuple):
     """A field that is set.
 
     Attributes:
@@ -198,7 +198,7 @@ def _change_objects(options: OptionReader, change: Callable[[dict[str, Any], Rec
     return Step(apply, value, value, json_only=True, typed=typed)
 
 
-def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[Field]:
+def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[FieldSetting]:
     setting = options.raw("fields") or ()
     if not isinstance(setting, (list, tuple)):
         raise OptionError(f"fields: {setting!r} is not a list; write [{_EXAMPLE}]", "fields")
@@ -208,7 +208,7 @@ def _read_fields(options: OptionReader, allowed: Sequence[str]) -> list[Field]:
     ]
 
 
-def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> Field:
+def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> FieldSetting:
     if not isinstance(entry, Mapping):
         raise OptionError(f"{where}: {entry!r} is not allowed; write {_EXAMPLE}", "fields")
     _require_known(entry, allowed, where, "fields")
@@ -228,7 +228,7 @@ def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> F
         constant = decode(encode(value.get("static")), "json")  # as if it came in a value
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{where}: static {value['static']!r} is not a JSON value", "fields") from None
-    return Field(key, place, _COMPUTED.get(computed or ""), constant, condition)
+    return FieldSetting(key, place, _COMPUTED.get(computed or ""), constant, condition)
 
 
 def _require_known(entry: Mapping[str, Any], allowed: Sequence[str], where: str, option: str) -> None:

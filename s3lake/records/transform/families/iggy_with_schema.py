@@ -19,7 +19,7 @@ from s3lake.records.schema.columns.types import UNKNOWN, Primitive, Struct, Type
 from s3lake.records.schema.columns.union import Conflict
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import MISSING, Record, find_field, resolve_key
-from s3lake.records.transform.step.record_values import Refusal, encode
+from s3lake.records.transform.step.record_values import TransformError, encode
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
@@ -35,12 +35,12 @@ from s3lake.records.transform.step.schema_group import (
 )
 
 if TYPE_CHECKING:
-    from s3lake.records.transform.families.iggy import Field
+    from s3lake.records.transform.families.iggy import FieldSetting
 
 Path = tuple[str, ...]
 
 
-def set_fields(fields: Sequence[Field], group: Group) -> Changed:
+def set_fields(fields: Sequence[FieldSetting], group: Group) -> Changed:
     """Set fields in the order cells, each if its condition is true of the schema."""
 
     def change(members: dict[str, Member], group: Group, refused: Refusals) -> dict[str, Member]:
@@ -155,7 +155,7 @@ def set_member(members: Mapping[str, Member], path: Path, new: Member | None, re
     return {**members, first: new}
 
 
-def _make_member(field: Field, group: Group, old: Member | None) -> Member:
+def _make_member(field: FieldSetting, group: Group, old: Member | None) -> Member:
     """Return the column of a field: a constant's or computed; null has the type of the field that it replaces."""
     count = len(group)
     type: Type
@@ -171,10 +171,10 @@ def _make_member(field: Field, group: Group, old: Member | None) -> Member:
     try:
         type = infer_type(msgspec.json.decode(text))
     except Conflict as conflict:
-        raise Refusal(f"field {field.key!r}: {conflict}") from None
+        raise TransformError(f"field {field.key!r}: {conflict}") from None
     array, misfits = read_values([text], type)
     if misfits or type == UNKNOWN:
-        raise Refusal(f"field {field.key!r}: {misfits.get(0, 'its value has no type')}")
+        raise TransformError(f"field {field.key!r}: {misfits.get(0, 'its value has no type')}")
     return Member(type, Detail(required=True), array.cast(arrow_type(type)).take(pa.array(np.zeros(count, np.int64))))
 
 

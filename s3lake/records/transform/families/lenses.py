@@ -20,7 +20,7 @@ from s3lake.records.transform.step.record import (
     change_headers,
     get_field,
 )
-from s3lake.records.transform.step.record_values import Instant, Refusal, describe
+from s3lake.records.transform.step.record_values import Instant, TransformError, describe
 from s3lake.text.dates.java import DatePattern
 
 _PARTS = {
@@ -135,7 +135,7 @@ def insert_time_headers(
     def list_headers(record: Record) -> list[Header]:
         epoch_ms = read_time(record)
         if epoch_ms is None and part != "timestamp":
-            raise Refusal("the timestamp is null or missing")
+            raise TransformError("the timestamp is null or missing")
         return list_parts(record.wallclock_ms if epoch_ms is None else epoch_ms)
 
     return add_headers(list_headers, frozenset({part}) - {"timestamp"}, field)
@@ -220,10 +220,10 @@ def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -
         if number is not None:
             return from_unix(number, precision)
         if not isinstance(value, str):
-            raise Refusal(f"{what} is {describe(value, what)}; a timestamp is a whole number or a text")
+            raise TransformError(f"{what} is {describe(value, what)}; a timestamp is a whole number or a text")
         if not patterns:
-            raise Refusal(f"{what} is {describe(value, what)}; to read texts, format.from.pattern is needed")
-        raise Refusal(f"{what} is {describe(value, what)}, which matches none of format.from.pattern: {tried}")
+            raise TransformError(f"{what} is {describe(value, what)}; to read texts, format.from.pattern is needed")
+        raise TransformError(f"{what} is {describe(value, what)}, which matches none of format.from.pattern: {tried}")
 
     return part, path[0] if path else None, read_time
 

@@ -6,7 +6,15 @@ from typing import Any
 
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Side, Step, change_object, change_side, later
-from s3lake.records.transform.step.record_values import DAY_MS, Date, Instant, Refusal, Time, Timestamp, describe
+from s3lake.records.transform.step.record_values import (
+    DAY_MS,
+    Date,
+    Instant,
+    TimeOfDay,
+    Timestamp,
+    TransformError,
+    describe,
+)
 from s3lake.text.dates.java import DatePattern
 from s3lake.text.masking import quote
 
@@ -37,11 +45,11 @@ def _divide(number: int, divisor: int) -> int:
 
 
 def format_time(pattern: DatePattern, epoch_ms: int, zone: str = "UTC") -> str:
-    """Print a time by a pattern. Raise a Refusal if it has no date."""
+    """Print a time by a pattern. Raise a TransformError if it has no date."""
     try:
         return pattern.formatter(zone)(epoch_ms)
     except ValueError as error:
-        raise Refusal(str(error)) from None
+        raise TransformError(str(error)) from None
 
 
 def convert_timestamp(options: OptionReader, side: Side) -> Step:
@@ -73,7 +81,7 @@ def convert_timestamp(options: OptionReader, side: Side) -> Step:
             case "Date":
                 return Date(epoch_ms // DAY_MS)
             case "Time":
-                return Time(epoch_ms % DAY_MS)
+                return TimeOfDay(epoch_ms % DAY_MS)
         return Timestamp(epoch_ms)
 
     typed = later("timestamps", "convert_timestamp", side, field, target, convert)
@@ -93,6 +101,6 @@ def _read_timestamp(value: Any, what: str, pattern: DatePattern | None, precisio
         try:
             return pattern.parser()(value)
         except ValueError as error:
-            raise Refusal(f"{what}: {quote(what, str(error))}") from None
+            raise TransformError(f"{what}: {quote(what, str(error))}") from None
     allowed = "a whole number or, with the option format, a text"
-    raise Refusal(f"{what} is {describe(value, what)}; a timestamp is {allowed}")
+    raise TransformError(f"{what} is {describe(value, what)}; a timestamp is {allowed}")

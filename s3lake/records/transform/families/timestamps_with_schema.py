@@ -9,7 +9,7 @@ from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import TICKS, Primitive
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.record_values import TransformError
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,
@@ -53,7 +53,9 @@ def convert_timestamp(side: Side, field: str, target: str, convert: Callable[[An
 
 def _convert(member: Member, target: str, convert: Callable[[Any, str], Any], what: str, refused: Refusals) -> Member:
     if member.type not in _SOURCES and member.array.null_count < len(member.array):
-        raise Refusal(f"{what} is {member.type} by its schema: a timestamp is an integer, a text, a date or a time")
+        raise TransformError(
+            f"{what} is {member.type} by its schema: a timestamp is an integer, a text, a date or a time"
+        )
     before = group_values.to_values(member.array, member.type)
     array = group_values.compute_array(before, _TARGETS[target], lambda value: convert(value, what), refused, what)
     version = None if target in ("string", "unix") else 1  # as Connect's logical types have it

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from s3lake.records.transform.step.option_reader import OptionReader
 from s3lake.records.transform.step.record import Record, Side, Step, later
-from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.record_values import TransformError
 
 _SCHEMAS = ("nullify", "retain", "validate", "force_optional")
 _TOMBSTONE = frozenset({"tombstone"})
@@ -27,7 +27,7 @@ def handle_tombstones_of_confluent(options: OptionReader) -> Step:
 def _handle_tombstones(behavior: str) -> Step:
     def apply(record: Record) -> bool:
         if record.value is None and behavior == "fail":
-            raise Refusal("the record has no value, and behavior is fail")
+            raise TransformError("the record has no value, and behavior is fail")
         return record.value is None
 
     return Step(apply, reads=_TOMBSTONE)

@@ -14,7 +14,7 @@ from s3lake.records.transform.families.casts import cast_value
 from s3lake.records.transform.families.java_regex import compile_java
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Side, Step, later, require_topic
-from s3lake.records.transform.step.record_values import Refusal, describe
+from s3lake.records.transform.step.record_values import TransformError, describe
 from s3lake.text.option_values import parse_bool
 
 _TOPIC = frozenset({"topic"})
@@ -32,7 +32,7 @@ def extract_topic_of_aiven(options: OptionReader, side: Side) -> Step:
         if not name:
             return _to_topic(whole, f"the {side}", skips=skips)
         if not isinstance(whole, dict):
-            raise Refusal(f"the {side} is {describe(whole)}, an object is needed for field {name!r}")
+            raise TransformError(f"the {side} is {describe(whole)}, an object is needed for field {name!r}")
         value = next((one for one in (_find(whole, path) for path in paths) if one is not None), None)
         return _to_topic(value, f"field {name!r}", skips=skips)
 
@@ -52,7 +52,7 @@ def extract_topic_of_confluent(options: OptionReader, side: Side) -> Step:
         if not name or whole is None:
             return _to_topic(whole, f"the {side}", skips=skips)
         if not isinstance(whole, dict):
-            raise Refusal(f"the {side} is {describe(whole)}, an object is needed for field {name!r}")
+            raise TransformError(f"the {side} is {describe(whole)}, an object is needed for field {name!r}")
         return _to_topic(_find(whole, path), f"field {name!r}", skips=skips)
 
     return _name_topic(rename, frozenset({side}), [path] if name else [])
@@ -68,7 +68,7 @@ def extract_topic_of_header(options: OptionReader) -> Step:
         try:
             return _to_topic(None if data is None else data.decode(), f"header {name!r}", skips=skips)
         except UnicodeDecodeError:
-            raise Refusal(f"header {name!r} is not UTF-8, so it cannot name a topic") from None
+            raise TransformError(f"header {name!r} is not UTF-8, so it cannot name a topic") from None
 
     return _name_topic(rename, frozenset({"headers"}), [])
 
@@ -110,14 +110,14 @@ def _to_topic(value: Any, what: str, *, skips: bool) -> str | None:
     """Return a value as a topic's name. Return None for null or an empty text, if these are skipped.
 
     Raises:
-        Refusal: it is null and not skipped, or neither a text, a number nor a truth value.
+        TransformError: it is null and not skipped, or neither a text, a number nor a truth value.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         if skips:
             return None
-        raise Refusal(f"{what} is {'missing or null' if value is None else 'empty'}: it names the topic")
+        raise TransformError(f"{what} is {'missing or null' if value is None else 'empty'}: it names the topic")
     if isinstance(value, dict | list | bytes):
-        raise Refusal(f"{what} is {describe(value)}: a text, a number or a truth value names a topic")
+        raise TransformError(f"{what} is {describe(value)}: a text, a number or a truth value names a topic")
     return str(cast_value(value, "string", what))
 
 
@@ -153,6 +153,6 @@ def name_topic_by_schema(_: OptionReader, side: Side) -> Step:
 
 def _name_topic_by_schema(side: Side, find_topic: Callable[[str], str]) -> Step:
     def refuse(_: Record) -> None:
-        raise Refusal(f"the {side} has no schema, whose name is the topic")
+        raise TransformError(f"the {side} has no schema, whose name is the topic")
 
     return Step(refuse, frozenset({side}), _TOPIC, typed=later("topic_names", "name_by_schema", side, find_topic))

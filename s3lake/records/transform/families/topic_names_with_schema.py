@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from s3lake.records.transform.step.record import Side, require_topic
-from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.record_values import TransformError
 from s3lake.records.transform.step.schema_group import Changed, Group
 
 
@@ -15,8 +15,8 @@ def name_by_schema(side: Side, find_topic: Callable[[str], str], group: Group) -
     name = group.side(side).schema.name
     try:
         if name is None:
-            raise Refusal(f"the schema of the {side} has no name")
+            raise TransformError(f"the schema of the {side} has no name")
         topic = require_topic(find_topic(name))
-    except Refusal as refusal:
+    except TransformError as refusal:
         return [], dict.fromkeys(group.rows.tolist(), str(refusal))
     return [replace(group, topics=[topic] * len(group))], {}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from s3lake.records.transform.sql.query import META, Expression, Field, Path, Query, Star
+from s3lake.records.transform.sql.query import META, ComputedField, CopiedField, Path, Query, Star
 from s3lake.text.option_values import did_you_mean
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def parse(select: str, where: str | None) -> Query:
         read |= _read_condition(where)
     paths = {path for path in read if path[0] not in META}
     leaves = tuple(sorted(path for path in paths if not any(path[:size] in paths for size in range(1, len(path)))))
-    named = {item.path for item in items if isinstance(item, Field)}
+    named = {item.path for item in items if isinstance(item, CopiedField)}
     named |= {item.of for item in items if isinstance(item, Star) and item.of}
     _refuse_twins([*leaves, *named])
     return Query(
@@ -114,7 +114,7 @@ def _refuse_twins(paths: Sequence[Path]) -> None:
                 )
 
 
-def _read_select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tuple[str, ...], set[Path]]:
+def _read_select_list(text: str) -> tuple[tuple[CopiedField | ComputedField | Star, ...], tuple[str, ...], set[Path]]:
     """Return the entries, the expressions among them, and what these read."""
     from sqlglot import exp
 
@@ -126,7 +126,7 @@ def _read_select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...],
     tree = _parse_tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
         raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
-    items: list[Field | Expression | Star] = []
+    items: list[CopiedField | ComputedField | Star] = []
     expressions: list[str] = []
     read: set[Path] = set()
     for node, entry in zip(tree.expressions, entries, strict=True):
@@ -142,9 +142,9 @@ def _read_select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...],
         named = node.this if isinstance(node, exp.Alias) else node
         path = _to_path(named) if _is_field(named) else ()
         if path and path[0] not in META:
-            items.append(Field(node.alias or path[-1], path))
+            items.append(CopiedField(node.alias or path[-1], path))
             continue
-        items.append(Expression(node.alias or (path[-1] if path else f"col{len(items) + 1}"), len(expressions)))
+        items.append(ComputedField(node.alias or (path[-1] if path else f"col{len(items) + 1}"), len(expressions)))
         expressions.append(_slice(text, entry))
         read |= _find_fields(nodes)
     return tuple(items), tuple(expressions), read
@@ -321,7 +321,7 @@ def _read_star(
         raise ValueError(f"{clause}: REPLACE takes (expression AS field, …), with the parentheses")
     first = len(expressions)
     expressions += texts
-    replaced = tuple(Expression(node.alias, first + number) for number, node in enumerate(nodes))
+    replaced = tuple(ComputedField(node.alias, first + number) for number, node in enumerate(nodes))
     return Star(of, tuple(without), replaced)
 
 

@@ -29,7 +29,7 @@ Members = Mapping[str, Raw | bytes]
 
 
 @dataclass(frozen=True)
-class Field:
+class CopiedField:
     """A field of the value that the select list only names: its bytes are copied."""
 
     name: str
@@ -37,7 +37,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Expression:
+class ComputedField:
     """An entry of the select list that Spark computes.
 
     Attributes:
@@ -61,7 +61,7 @@ class Star:
 
     of: Path = ()
     without: tuple[Path, ...] = ()
-    replaced: tuple[Expression, ...] = ()
+    replaced: tuple[ComputedField, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Query:
         fields: names of the value's fields that any part of the query names.
     """
 
-    items: tuple[Field | Expression | Star, ...] = (Star(),)
+    items: tuple[CopiedField | ComputedField | Star, ...] = (Star(),)
     expressions: tuple[str, ...] = ()
     where: str | None = None
     leaves: tuple[Path, ...] = ()
@@ -90,9 +90,9 @@ class Query:
         return self.items == (Star(),)
 
     @property
-    def computed(self) -> list[Expression]:
+    def computed(self) -> list[ComputedField]:
         """Every entry that Spark computes, by its number."""
-        entries = [item for item in self.items if isinstance(item, Expression)]
+        entries = [item for item in self.items if isinstance(item, ComputedField)]
         entries += chain.from_iterable(item.replaced for item in self.items if isinstance(item, Star))
         return sorted(entries, key=attrgetter("number"))
 
@@ -175,7 +175,7 @@ def project(query: Query, value: bytes | None, converter: str, computed: Sequenc
     results = [next(iter(_read_members(one).values())) for one in computed]
     members: dict[str, Raw | bytes] = {}
     for item in query.items:
-        if isinstance(item, Field):
+        if isinstance(item, CopiedField):
             member = find(fields, item.path)
             members[item.name] = b"null" if member is None else member
         elif isinstance(item, Star):

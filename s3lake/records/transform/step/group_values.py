@@ -19,9 +19,9 @@ from s3lake.records.transform.step.record_values import (
     MicroTime,
     MicroTimestamp,
     NanoTimestamp,
-    Refusal,
-    Time,
+    TimeOfDay,
     Timestamp,
+    TransformError,
     describe,
 )
 from s3lake.records.transform.step.schema_group import Refusals
@@ -29,7 +29,7 @@ from s3lake.text.masking import strip_values
 
 INSTANTS: dict[Primitive, type[Instant]] = {
     Primitive.DATE: Date,
-    Primitive.TIME: Time,
+    Primitive.TIME: TimeOfDay,
     Primitive.TIME_US: MicroTime,
     Primitive.TIMESTAMP: Timestamp,
     Primitive.TIMESTAMP_US: MicroTimestamp,
@@ -111,7 +111,7 @@ def compute_array(
         result = None
         try:
             result = None if value is None else compute(value)
-        except Refusal as refusal:
+        except TransformError as refusal:
             refused[place] = str(refusal)
         except (ArithmeticError, ValueError) as error:
             refused[place] = strip_values(str(error))

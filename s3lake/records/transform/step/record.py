@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from s3lake.records.transform.step.record_values import NOT_READ, Refusal, describe
+from s3lake.records.transform.step.record_values import NOT_READ, TransformError, describe
 
 if TYPE_CHECKING:
     from s3lake.records.transform.step.schema_group import Changed, Group
@@ -55,7 +55,7 @@ class Step:
     """A transform, or a predicate, with its options read.
 
     Attributes:
-        apply: changes the record; True drops it, or is a predicate's answer. A Refusal makes it a dead letter.
+        apply: changes the record; True drops it, or is a predicate's answer. A TransformError makes it a dead letter.
         reads: the parts of a record that it reads: key, value, headers, tombstone (whether there is a value).
         writes: the parts that it may change: key, value, headers, topic.
         constant: returns the headers that it adds to every record of a micro-batch of that time, if it does only this.
@@ -158,16 +158,16 @@ def apply_if(step: Step, predicate: Step, negate: bool) -> Step:
 
 
 def require_object(value: Any, side: str) -> dict[str, Any]:
-    """Return a key or value that is an object. Raise a Refusal if it is not."""
+    """Return a key or value that is an object. Raise a TransformError if it is not."""
     if not isinstance(value, dict):
-        raise Refusal(f"the {side} is {describe(value)}, a JSON object is needed")
+        raise TransformError(f"the {side} is {describe(value)}, a JSON object is needed")
     return value
 
 
 def require_topic(topic: str) -> str:
-    """Return a topic's new name if an object key can contain it. Raise a Refusal if it cannot."""
+    """Return a topic's new name if an object key can contain it. Raise a TransformError if it cannot."""
     if not topic.isprintable() or len(topic.encode()) > _TOPIC_BYTES or {"", ".", ".."} & set(topic.split("/")):
-        raise Refusal(
+        raise TransformError(
             f"the topic would be called {topic[:80]!r}: it needs 1 to {_TOPIC_BYTES} bytes without control "
             "characters, and no empty step, '.' or '..' between slashes"
         )
@@ -205,12 +205,14 @@ def get_field(value: Any, path: Sequence[str]) -> Any:
     """Return the field at a path. Return None if it, or an object on the way, is missing or null.
 
     Raises:
-        Refusal: a value on the way is not an object.
+        TransformError: a value on the way is not an object.
     """
     for depth, name in enumerate(path):
         if not isinstance(value, dict):
             parent = ".".join(path[:depth])
-            raise Refusal(f"field {parent!r} is {describe(value, parent)}, an object is needed for {'.'.join(path)!r}")
+            raise TransformError(
+                f"field {parent!r} is {describe(value, parent)}, an object is needed for {'.'.join(path)!r}"
+            )
         value = value.get(name)
         if value is None:
             return None

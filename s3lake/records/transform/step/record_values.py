@@ -27,7 +27,7 @@ MarkInstants = Callable[[Any], Any]
 """Makes instants of the numbers in a value decoded from JSON, in which members of its schema may be missing."""
 
 
-class Refusal(ValueError):
+class TransformError(ValueError):
     """A transform cannot handle this record; the message names field and value."""
 
 
@@ -49,7 +49,7 @@ class Timestamp(Instant):
     __slots__ = ()
 
 
-class Time(Instant):
+class TimeOfDay(Instant):
     """Milliseconds of a day, which is the first of 1970."""
 
     __slots__ = ()
@@ -101,7 +101,7 @@ class Float32(float):
 
 _INSTANTS: dict[Type, type[Instant]] = {
     Primitive.TIMESTAMP: Timestamp,
-    Primitive.TIME: Time,
+    Primitive.TIME: TimeOfDay,
     Primitive.DATE: Date,
 }
 
@@ -150,7 +150,7 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
         mark: marks the instants of the data's schema.
 
     Raises:
-        Refusal: the data is not what the converter says.
+        TransformError: the data is not what the converter says.
     """
     if data is None or CONVERTERS[converter].gives == "bytes":
         return data
@@ -160,13 +160,13 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
         value = _decode_json(data)
         return value if mark is None else mark(value)
     except RecursionError:
-        raise Refusal("nested too deeply") from None
+        raise TransformError("nested too deeply") from None
     except UnicodeDecodeError as error:
-        raise Refusal(f"not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
+        raise TransformError(f"not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
     except ArithmeticError:
-        raise Refusal("a number in it has an exponent beyond all bounds") from None
+        raise TransformError("a number in it has an exponent beyond all bounds") from None
     except msgspec.DecodeError as error:
-        raise Refusal(f"not JSON: {error}" if data.strip() else "empty; JSON is needed") from None
+        raise TransformError(f"not JSON: {error}" if data.strip() else "empty; JSON is needed") from None
 
 
 def encode(value: Any) -> bytes | None:

@@ -20,7 +20,7 @@ from s3lake.records.schema.columns.details import NAME_SPACE, Detail
 from s3lake.records.schema.columns.types import PLACEHOLDER, Primitive, Struct, Type, fields_of
 from s3lake.records.schema.connect_schema import Schema
 from s3lake.records.transform.step.record import Header, Side
-from s3lake.records.transform.step.record_values import Refusal
+from s3lake.records.transform.step.record_values import TransformError
 
 Refusals = dict[int, str]
 """Place in a group -> reason."""
@@ -112,7 +112,7 @@ Changed = tuple[list[Group], dict[int, str]]
 """The records after a transform, and by the row of the batch why one is refused."""
 
 Change = Callable[[Typed, Group, Refusals], Typed]
-"""Changes keys or values of a group. Adds records that it refuses; a Refusal refuses all, for their schema."""
+"""Changes keys or values of a group. Adds records that it refuses; a TransformError refuses all, for their schema."""
 
 
 def change_side(side: Side, change: Change, group: Group, *, nulls: bool = False) -> Changed:
@@ -127,7 +127,7 @@ def change_side(side: Side, change: Change, group: Group, *, nulls: bool = False
     refused: Refusals = {}
     try:
         changed = change(typed, group, refused)
-    except Refusal as refusal:
+    except TransformError as refusal:
         return missing, dict.fromkeys(group.rows.tolist(), str(refusal))
     done, reasons = drop_refused(group.with_side(side, changed), refused)
     return [*missing, done], reasons
@@ -152,9 +152,9 @@ def change_struct(side: Side, change: Change, group: Group) -> Changed:
 
 
 def require_struct(typed: Typed, side: str) -> None:
-    """Raise a Refusal if keys or values are no structs."""
+    """Raise a TransformError if keys or values are no structs."""
     if not isinstance(typed.schema.type, Struct):
-        raise Refusal(f"the {side} is {typed.schema.type} by its schema, a struct is needed")
+        raise TransformError(f"the {side} is {typed.schema.type} by its schema, a struct is needed")
 
 
 def open_struct(type: Type, detail: Detail | None, array: pa.StructArray) -> dict[str, Member]:

@@ -13,13 +13,13 @@ from s3lake.config.model import Sink
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.converters import CONVERTERS, Converter, ReadRequest
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest, ConverterSpec
 from s3lake.records.convert.read.value_checks import Refusals
 
 STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)
 
 
-def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[keys_and_values.Column, Refusals]:
+def read(raw: pa.BinaryArray, _wanted: ConverterRequest) -> tuple[keys_and_values.Column, Refusals]:
     """`a=1;b=x` as a JSON object of texts."""
     pairs = [None if value is None else [part.split(b"=") for part in value.split(b";")] for value in raw.to_pylist()]
     refused = {row: "a pair has no '='" for row, found in enumerate(pairs) if any(len(one) < 2 for one in found or ())}
@@ -32,7 +32,7 @@ def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[keys_and_values.Col
 
 @pytest.fixture(autouse=True)
 def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CONVERTERS, "pairs", Converter("pairs", "json", read, wrapped=True))
+    monkeypatch.setitem(CONVERTERS, "pairs", ConverterSpec("pairs", "json", read, wrapped=True))
 
 
 def sink(**changes: Any) -> Sink:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -123,7 +123,7 @@ def test_logical_types_follow_the_same_rule(sides: tuple[str, ...], right: Any) 
 def test_an_envelope_has_keys_and_values_by_the_rule_of_their_side(
     format: str, sides: tuple[str, ...], key: Any, value: Any
 ) -> None:
-    envelope = Envelope("flat", ("key", "value"), "orders")
+    envelope = RecordEnvelope("flat", ("key", "value"), "orders")
     raw = message(SEVEN, None)
     (row,) = table(conversion(format, sides, envelope=envelope)(batch(raw, keys=[raw]), {}))
     row = json.loads(row) if format == "json" else row

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.encode import FileFormat
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.encode.written_files import written
@@ -166,7 +166,9 @@ def test_a_part_has_the_words_of_its_schema_for_columns(format: str) -> None:
 
 
 def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
-    by = Conversion("string", "connect_json", "parquet", "write", Envelope("record", ("value", "metadata"), "orders"))
+    by = Conversion(
+        "string", "connect_json", "parquet", "write", RecordEnvelope("record", ("value", "metadata"), "orders")
+    )
     (part,) = by(batch(payload(ROW, DOCUMENTED)), {}).parts
     assert part.words == {"value": "id: the order's key\nsmall: how small"}
 
@@ -180,7 +182,7 @@ def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
 
 @pytest.mark.parametrize("style", ["record", "flat"])
 def test_an_envelope_keeps_what_the_values_schema_says(style: Any) -> None:
-    found = converted("avro", payload(ROW), envelope=Envelope(style, ("value",), "orders")).schema.field("value")
+    found = converted("avro", payload(ROW), envelope=RecordEnvelope(style, ("value",), "orders")).schema.field("value")
     assert found.nullable == (style == "record")
     assert not found.type.field("id").nullable
     assert found.type.field("note").nullable

@@ -7,7 +7,7 @@ import fastavro
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import Primitive
 from s3lake_tests.records.convert.batches import batch, lines, table
@@ -19,7 +19,7 @@ ALL = ("value", "key", "timestamp", "offset", "headers")
 def flat(
     format: str, *fields: str, key: str = "bytes", value: str = "bytes", encoding: str = "base64", bare: bool = False
 ) -> Conversion:
-    return Conversion(key, value, format, "write", Envelope("flat", fields, "orders", encoding, bare))
+    return Conversion(key, value, format, "write", RecordEnvelope("flat", fields, "orders", encoding, bare))
 
 
 @pytest.mark.parametrize("value", [b"a\nb", b"a\rb"])
@@ -45,7 +45,7 @@ def test_a_timestamp_is_an_instant(milliseconds: int | None, instant: str) -> No
 
 
 def test_the_timestamp_of_an_iggy_line_is_its_second() -> None:
-    by = Conversion("string", "json", "json", "write", Envelope("iggy", ("metadata",), "orders"))
+    by = Conversion("string", "json", "json", "write", RecordEnvelope("iggy", ("metadata",), "orders"))
     found = [json.loads(line)["timestamp"] for line in lines(by, batch(b"1", b"2", timestamps=[1710597600123, -1]))]
     assert found == ["2024-03-16T14:00:00Z", "1969-12-31T23:59:59Z"]
 
@@ -95,7 +95,7 @@ def test_an_avro_file_has_aivens_schema_and_names() -> None:
     order = {"type": "struct", "name": "com.acme.Order", "fields": [{"field": "id", "type": "int64"}]}
     value = json.dumps({"schema": order, "payload": {"id": 1}}).encode()
     fields = ("key", "offset", "timestamp", "headers", "value")
-    by = Conversion("string", "connect_json", "avro", "write", Envelope("flat", fields, "orders"))
+    by = Conversion("string", "connect_json", "avro", "write", RecordEnvelope("flat", fields, "orders"))
     (part,) = by(batch(value, keys=[b"k"], timestamps=[5], headers=[[("h", b"x")]]), {}).parts
     reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", "none"), [part.streams["data"]])))
     assert json.loads(reader.metadata["avro.schema"]) == AIVENS

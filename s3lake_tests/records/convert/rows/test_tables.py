@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.records.convert.batches import batch, table
@@ -21,7 +21,7 @@ def conversion(
     nulls: str = "write",
     given: dict[str, Any] | None = None,
 ) -> Conversion:
-    envelope = Envelope("record", fields or ALL, "orders")
+    envelope = RecordEnvelope("record", fields or ALL, "orders")
     return Conversion(key, value, format, nulls, envelope, from_document(given or {}))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.json import json_with_schema
 from s3lake.records.convert.read.keys_and_values import Column
 from s3lake.records.schema.columns.details import Detail
@@ -87,7 +87,7 @@ def read(text: bytes | None) -> tuple[Schema | None, Any]:
     """Read what Connect's converter wrote, by the reader that Connect's converter is compared with elsewhere."""
     if text is None:
         return None, None
-    column, refused = json_with_schema.read(pa.array([text], pa.binary()), ReadRequest(tabular=True, texts=False))
+    column, refused = json_with_schema.read(pa.array([text], pa.binary()), ConverterRequest(tabular=True, texts=False))
     assert refused == {}, (refused, text)
     return describe(column)
 

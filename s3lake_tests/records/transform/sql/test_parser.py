@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from s3lake.records.transform.sql.parser import FUNCTIONS, parse
-from s3lake.records.transform.sql.query import Expression, Field, Star
+from s3lake.records.transform.sql.query import ComputedField, CopiedField, Star
 from s3lake_tests.kit.cost import cpu_ratio
 
 
 def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
     found = parse("a, b.c AS d, `x.y`.z, *, upper(_key) AS k", "b.e > 3 AND _headers['x'] = 'y'")
     assert found.items == (
-        Field("a", ("a",)),
-        Field("d", ("b", "c")),
-        Field("z", ("x.y", "z")),
+        CopiedField("a", ("a",)),
+        CopiedField("d", ("b", "c")),
+        CopiedField("z", ("x.y", "z")),
         Star(),
-        Expression("k", 0),
+        ComputedField("k", 0),
     )
     assert found.expressions == ("upper(_key) AS k",)
     assert found.where == "b.e > 3 AND _headers['x'] = 'y'"
@@ -63,7 +63,7 @@ def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
 def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
     found = parse("* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None)
     assert found.items == (
-        Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (Expression("k k", 0), Expression("c", 1))),
+        Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (ComputedField("k k", 0), ComputedField("c", 1))),
         Star(("o",), (("p",),)),
     )
     assert (found.expressions, found.leaves, found.meta) == (("upper(_key) AS `k k`", "1 AS c"), (), {"_key"})
@@ -164,10 +164,10 @@ def test_a_map_of_an_odd_number_of_arguments_is_refused() -> None:
 
 def test_fields_may_be_called_like_functions() -> None:
     assert parse("user, `current_date`, o.current_user, uuid", None).items == (
-        Field("user", ("user",)),
-        Field("current_date", ("current_date",)),
-        Field("current_user", ("o", "current_user")),
-        Field("uuid", ("uuid",)),
+        CopiedField("user", ("user",)),
+        CopiedField("current_date", ("current_date",)),
+        CopiedField("current_user", ("o", "current_user")),
+        CopiedField("uuid", ("uuid",)),
     )
 
 

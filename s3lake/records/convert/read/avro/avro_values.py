@@ -17,7 +17,7 @@ import pyarrow as pa
 from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build, Misfit
 from s3lake.records.convert.read.avro import datum_columns, datums, null_defaults
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
@@ -27,7 +27,7 @@ from s3lake.records.schema.connect_schema import Schema, SchemaError
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _DatumReader:
     """How the data of one schema is read.
 
     Attributes:
@@ -47,8 +47,8 @@ _Finish = Callable[[pa.Array, Schema], pa.Array]
 """Makes columns of a schema what they are in files."""
 
 
-def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
-    """Return Avro as columns, and as JSON if that is request, by the schema of each value.
+def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
+    """Return Avro as columns, and as JSON if the request asks for it, by the schema of each value.
 
     Raises:
         TransientError: the registry did not answer.
@@ -79,7 +79,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
 
 
 def _read_one_by_one(
-    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int, finish: _Finish
+    raw: pa.BinaryArray, rows: Numbers, reader: _DatumReader, gathering: Gathering, skipped: int, finish: _Finish
 ) -> Refusals:
     """Read rows of one schema strictly. Return the refused ones; the others are added to `gathering`.
 
@@ -118,10 +118,10 @@ def _fill_nulls(array: pa.Array, schema: Schema) -> pa.Array:
 
 
 @functools.lru_cache(maxsize=4096)
-def _make_reader(exact: bool, digits: int, text: str, references: References) -> _Reader | str:
+def _make_reader(exact: bool, digits: int, text: str, references: References) -> _DatumReader | str:
     try:
         name, node = read_schema.read_schema(text, dict(references), exact=exact, digits=digits)
-        return _Reader(
+        return _DatumReader(
             Schema(name, node.type, write_schema.write_passthrough_schema(node.written), node.detail),
             datum_columns.compile_schema(node.plain, node.type),
             datums.compile_schema(node.plain, node.type),

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read import keys_and_values
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Schemas
 from s3lake.records.convert.read.value_checks import Refusals
@@ -32,7 +32,7 @@ _decode = msgspec.json.Decoder(float_hook=connect_schema.to_exact).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
     """Read `{"schema": …, "payload": …}`; any other value is JSON without a schema."""
     lines, refused = keys_and_values.check_json_lines(raw)
     payloads = _Payloads("connect_json", lines, request)
@@ -45,7 +45,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
             if schema != b"null":
                 rows_of.setdefault(schema, []).append(row)
 
-    def compile_text(text: str, _: References) -> tuple[Schema, connect_schema.Read] | str:
+    def compile_text(text: str, _: References) -> tuple[Schema, connect_schema.ReadPayload] | str:
         return connect_schema.compile_schema(
             text.encode(), tabular=request.tabular, null_to_default=request.null_to_default, exact=request.exact
         )
@@ -59,7 +59,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     return payloads.to_column(), refused
 
 
-def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+def read_framed(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
     """Read values with the id of their JSON Schema before them; without a registry, or as lines, they have no schema.
 
     Raises:
@@ -93,7 +93,7 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
 
 
 def _fill_lines(
-    lines: pa.BinaryArray, numbers: keys_and_values.Numbers, refused: Refusals, request: ReadRequest
+    lines: pa.BinaryArray, numbers: keys_and_values.Numbers, refused: Refusals, request: ConverterRequest
 ) -> tuple[pa.BinaryArray, Refusals]:
     """Return lines with the defaults of what they lack; a line that lacks nothing stays what the producer wrote."""
     compile_text = functools.partial(_compile_defaults, request.null_to_default)
@@ -113,7 +113,7 @@ def _fill_lines(
     return lines if texts is None else pa.array(texts, pa.binary()), more
 
 
-def _find_units(numbers: keys_and_values.Numbers, refused: Refusals, request: ReadRequest) -> Schemas | None:
+def _find_units(numbers: keys_and_values.Numbers, refused: Refusals, request: ConverterRequest) -> Schemas | None:
     """Return the schemas that say in which unit times of lines are. A schema that has no columns says nothing."""
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     gathering = Gathering(len(numbers))
@@ -129,12 +129,12 @@ def _find_units(numbers: keys_and_values.Numbers, refused: Refusals, request: Re
 class _Payloads:
     """The texts of a batch, of which those with a schema are read, and for a table made columns."""
 
-    def __init__(self, converter: str, lines: pa.BinaryArray, request: ReadRequest) -> None:
+    def __init__(self, converter: str, lines: pa.BinaryArray, request: ConverterRequest) -> None:
         self.texts: list[bytes | None] = lines.to_pylist()
         self._converter, self._tabular = converter, request.tabular
         self._gathering = Gathering(len(lines))
 
-    def read(self, schema: Schema, read_one: connect_schema.Read, rows: Sequence[int], misfit: str) -> Refusals:
+    def read(self, schema: Schema, read_one: connect_schema.ReadPayload, rows: Sequence[int], misfit: str) -> Refusals:
         """Read the payloads of one schema. Replaces their texts. Return the refused ones."""
         refused: Refusals = {}
         texts: list[Any] = self.texts  # rows with a schema have one

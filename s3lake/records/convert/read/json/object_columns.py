@@ -64,7 +64,7 @@ _DECODED: dict[Primitive, Any] = {
 _NO_COLUMNS: Columns = {}
 
 
-class Table(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of a table.
 
     Attributes:
@@ -99,7 +99,7 @@ class _Recorded:
     declared: Columns
     united: Columns
     block: Block | None
-    pinned: _Reader | None
+    pinned: _ObjectReader | None
 
 
 def read_objects(
@@ -109,7 +109,7 @@ def read_objects(
     limits: Limits = NO_LIMITS,
     *,
     checked: bool = True,
-) -> Table:
+) -> TableRows:
     """Read rows of `values`, none of which is null. They passed the JSON gate if they are `checked`.
 
     No integer is rounded: if its column does not hold it exactly, its row is refused. If a column would become one of
@@ -120,7 +120,7 @@ def read_objects(
     if recorded.block is not None and (checked or object_blocks.are_whole_objects(values)):
         batch = recorded.block.read(values, "error")
         if batch is not None:
-            return Table(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
+            return TableRows(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
     refused: Refusals = {}
     if not checked:
         refused, values = value_checks.check_json(values), value_checks.replace_line_breaks(values)
@@ -132,7 +132,7 @@ def read_objects(
             recorded.block.note_nulls(look.columns)
         wider = drop_empty(look.columns)
         if not wider:  # a file without columns cannot hold rows
-            return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | look.refused)
+            return TableRows(None, columns, dict.fromkeys(range(len(values)), NOTHING) | look.refused)
         batch = None
         if wider != recorded.columns or look.refused:
             kept = list_others(len(values), look.refused)
@@ -148,7 +148,7 @@ def read_objects(
         batch, more = _make_reader(Struct(wider)).read(texts, look.rows)
         refused |= more
     large = frozenset(find_large_columns(batch)) | look.find_large_doubles()
-    return Table(batch if batch.num_rows else None, merge_columns(columns, wider), refused, large)
+    return TableRows(batch if batch.num_rows else None, merge_columns(columns, wider), refused, large)
 
 
 def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:
@@ -198,7 +198,7 @@ def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, T
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _ObjectReader:
     """Reads texts as values of one type, each by itself, and makes an array of them."""
 
     type: Struct
@@ -234,7 +234,7 @@ class _Reader:
 
 
 @functools.lru_cache(maxsize=256)
-def _make_reader(type: Struct, *, is_strict: bool = False) -> _Reader:
+def _make_reader(type: Struct, *, is_strict: bool = False) -> _ObjectReader:
     """Return a reader of objects with these fields or some of them.
 
     A strict one refuses other fields, and integers beyond 2^53 in columns of doubles: such objects are looked at.
@@ -269,7 +269,7 @@ def _make_reader(type: Struct, *, is_strict: bool = False) -> _Reader:
         return record, arrays.make_struct(gets)
 
     decoded, build = fold(type, of_leaf, of_list, of_struct, of_map)
-    return _Reader(type, msgspec.json.Decoder(decoded).decode, build)
+    return _ObjectReader(type, msgspec.json.Decoder(decoded).decode, build)
 
 
 class _Look:

@@ -57,14 +57,16 @@ _MOST_BYTES = 1_000
 _EXACT = decimal.Context(prec=3_000, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow])
 
 
-class Column(NamedTuple):
+class MessageColumn(NamedTuple):
     """A column, and what builds it."""
 
     type: Type
     build: Build
 
 
-def read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...] = (), *, exact: bool = False) -> Column:
+def read_message(
+    descriptor: Descriptor, path: str, inside: tuple[str, ...] = (), *, exact: bool = False
+) -> MessageColumn:
     """Return the column of a message; the members of a oneof are a struct of their own, null if none is set.
 
     Args:
@@ -84,7 +86,7 @@ def read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...] = ()
     if len(inside) > MOST_LEVELS:
         raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
     oneofs, fields = list_fields(descriptor)
-    members: dict[str, tuple[Get, Column]] = {}
+    members: dict[str, tuple[Get, MessageColumn]] = {}
     for column, oneof in oneofs.items():
         if column in {field.name for field in fields}:
             raise SchemaError(
@@ -103,11 +105,13 @@ def list_fields(descriptor: Descriptor) -> tuple[dict[str, OneofDescriptor], lis
     return oneofs, [field for field in descriptor.fields if field.name not in members]
 
 
-def _make_struct(members: Mapping[str, tuple[Get, Column]]) -> Column:
+def _make_struct(members: Mapping[str, tuple[Get, MessageColumn]]) -> MessageColumn:
     """Return a struct of members with what reads each; without any it only says whether it is set."""
     type = make_struct({name: column.type for name, (_, column) in members.items()})
     built = {name: (get, column.build) for name, (get, column) in members.items()}
-    return Column(type, arrays.make_struct(built or {PLACEHOLDER: (_get_nothing, _make_leaf(Primitive.STRING).build)}))
+    return MessageColumn(
+        type, arrays.make_struct(built or {PLACEHOLDER: (_get_nothing, _make_leaf(Primitive.STRING).build)})
+    )
 
 
 def _get_nothing(_: Any) -> None:
@@ -122,13 +126,13 @@ def _get_present(name: str, message: Any) -> Any:
     return getattr(message, name) if has(message, name) else None
 
 
-def _read_field(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> tuple[Get, Column]:
+def _read_field(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> tuple[Get, MessageColumn]:
     """Return what reads a field of a message, and its column."""
     get, inner = attrgetter(field.name), field.message_type
     if inner is not None and inner.GetOptions().map_entry:
         key, value = (_read_values(inner.fields_by_name[name], path, inside, exact) for name in ("key", "value"))
         if key.type is Primitive.STRING:
-            return partial(_sort_entries, get), Column(Map(value.type), arrays.make_map(value.build))
+            return partial(_sort_entries, get), MessageColumn(Map(value.type), arrays.make_map(value.build))
         entry = _make_struct({"key": (itemgetter(0), key), "value": (itemgetter(1), value)})
         return lambda message: list(_sort_entries(get, message).items()), _make_list(entry)
     column = _read_values(field, path, inside, exact)
@@ -143,11 +147,11 @@ def _sort_entries(get: Get, message: Any) -> dict[Any, Any]:
     return {key: entries[key] for key in sorted(entries)}
 
 
-def _make_list(item: Column) -> Column:
-    return Column(List(item.type), arrays.make_list(item.build))
+def _make_list(item: MessageColumn) -> MessageColumn:
+    return MessageColumn(List(item.type), arrays.make_list(item.build))
 
 
-def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> Column:
+def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...], exact: bool) -> MessageColumn:
     """Return the column of what a field holds."""
     inner = field.message_type
     if inner is None:
@@ -156,8 +160,8 @@ def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...], exa
     return _read_known(field, inner, exact) or read_message(inner, path, inside, exact=exact)
 
 
-def _make_leaf(type: Primitive | Decimal, read: Get | None = None) -> Column:
-    return Column(type, arrays.make_leaf(type, read))
+def _make_leaf(type: Primitive | Decimal, read: Get | None = None) -> MessageColumn:
+    return MessageColumn(type, arrays.make_leaf(type, read))
 
 
 def _make_namer(enum: EnumDescriptor) -> Callable[[int], str]:
@@ -169,7 +173,7 @@ def _make_namer(enum: EnumDescriptor) -> Callable[[int], str]:
 # Messages that have a type of their own
 
 
-def _read_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> Column | None:
+def _read_known(field: FieldDescriptor, inner: Descriptor, exact: bool) -> MessageColumn | None:
     name = inner.full_name
     if name == _DECIMAL:
         return _read_decimal(field) if _list_shapes(inner) == _DECIMAL_SHAPES else None
@@ -257,7 +261,7 @@ _DECIMAL_SHAPES: _Shapes = {
 }
 
 
-def _read_decimal(field: FieldDescriptor) -> Column | None:
+def _read_decimal(field: FieldDescriptor) -> MessageColumn | None:
     """Return the column of a decimal whose field says its scale; without one each value has a scale of its own."""
     params = _read_params(field)
     try:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
 from s3lake.records.convert.read.protobuf.message_columns import read_message
 from s3lake.records.convert.read.protobuf.messages import Messages
@@ -31,7 +31,7 @@ _MISSHAPEN = (TypeError, LookupError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _MessageReader:
     """How messages of one schema are read: the bytes of one, and columns of many."""
 
     schema: Schema
@@ -39,8 +39,8 @@ class _Reader:
     build: Build
 
 
-def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
-    """Return messages as columns, and as JSON if that is request, by the schema of each value.
+def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
+    """Return messages as columns, and as JSON if the request asks for it, by the schema of each value.
 
     Each has the id of its schema before it, or all are one message of a descriptor set.
 
@@ -110,7 +110,7 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_messages(
-    reader: _Reader, rows: Sequence[int], data: Sequence[bytes], gathering: Gathering, left_out: Counter[str]
+    reader: _MessageReader, rows: Sequence[int], data: Sequence[bytes], gathering: Gathering, left_out: Counter[str]
 ) -> Refusals:
     """Read the messages of one schema. Return the refused ones; the others are added to `gathering`.
 
@@ -136,7 +136,7 @@ def _read_messages(
     return refused
 
 
-def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader | str:
+def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _MessageReader | str:
     if registry.descriptors:
         reader = _compile_set(registry.descriptors, registry.message, registry.exact)
         return f"converter.registry.descriptor_set: {reader}" if isinstance(reader, str) else reader
@@ -144,7 +144,7 @@ def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _R
 
 
 @lru_cache(maxsize=4096)
-def _compile_schema(exact: bool, path: tuple[int, ...], text: str, references: References) -> _Reader | str:
+def _compile_schema(exact: bool, path: tuple[int, ...], text: str, references: References) -> _MessageReader | str:
     try:
         return _compile(compiler.compile_message(text, dict(references), path), exact)
     except SchemaError as error:
@@ -154,13 +154,13 @@ def _compile_schema(exact: bool, path: tuple[int, ...], text: str, references: R
 
 
 @lru_cache(maxsize=64)
-def _compile_set(descriptors: bytes, name: str, exact: bool) -> _Reader | str:
+def _compile_set(descriptors: bytes, name: str, exact: bool) -> _MessageReader | str:
     try:
         return _compile(compiler.read_message_of_set(descriptors, name), exact)
     except SchemaError as error:
         return str(error)
 
 
-def _compile(descriptor: Descriptor, exact: bool) -> _Reader:
+def _compile(descriptor: Descriptor, exact: bool) -> _MessageReader:
     type, build = read_message(descriptor, descriptor.full_name, exact=exact)
-    return _Reader(Schema(descriptor.full_name, type), Messages.from_descriptor(descriptor), build)
+    return _MessageReader(Schema(descriptor.full_name, type), Messages.from_descriptor(descriptor), build)

@@ -12,7 +12,7 @@ import pytest
 
 from s3lake.errors import TransientError
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import registry as module
 from s3lake.records.schema.columns.types import fields_of, from_document, to_document
 from s3lake_tests.records.convert.batches import batch, parts
@@ -197,7 +197,7 @@ def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> No
 
 @pytest.mark.parametrize("format", ["parquet", "json"])
 def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegistry, format: str) -> None:
-    envelope = Envelope("record", ("key", "value"), "t")
+    envelope = RecordEnvelope("record", ("key", "value"), "t")
     by = Conversion("avro", "avro", format, "skip", envelope, registry=registry.connection)
     keys = [message(registry, "long", 5), b"broken", message(registry, "long", 6)]
     value = message(registry, record(("a", logical("int", "date"))), {"a": datetime.date(1970, 1, 2)})

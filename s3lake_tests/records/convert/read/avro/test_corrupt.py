@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.lake.verify.decode_avro import build_reader
 from s3lake.records.convert.read.avro import avro_values
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.schema.registry import Connection
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
@@ -99,7 +99,7 @@ def test_corrupt_records_of_a_wide_union_cost_no_build_each() -> None:
 
         sys.setprofile(count)
         try:
-            _, refused = avro_values.read(raw, ReadRequest(tabular=True, texts=False, registry=connection))
+            _, refused = avro_values.read(raw, ConverterRequest(tabular=True, texts=False, registry=connection))
         finally:
             sys.setprofile(None)
         assert len(refused) == 2 * unsound

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.convert.read.avro import avro_values as reading
 from s3lake.records.convert.read.avro import datum_columns
-from s3lake.records.convert.read.converters import ReadRequest
+from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.schema.avro import read_schema
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum
@@ -300,6 +300,8 @@ def test_a_slice_of_a_batch_is_read_where_it_lies(registry: SchemaRegistry) -> N
     raw = pa.array(
         [message(number, b"\x02%c" % letter + struct.pack("<d", letter)) for letter in b"abcdef"], pa.binary()
     )
-    found, refused = reading.read(raw.slice(2, 3), ReadRequest(tabular=True, texts=False, registry=registry.connection))
+    found, refused = reading.read(
+        raw.slice(2, 3), ConverterRequest(tabular=True, texts=False, registry=registry.connection)
+    )
     assert refused == {}
     assert found.array.to_pylist() == [{"a": one, "b": ord(one)} for one in "cde"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import connect_schema
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.records.convert.batches import batch, parts
@@ -211,7 +211,7 @@ def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, sch
 
 
 def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
-    by = Conversion("connect_json", "connect_json", "parquet", "write", Envelope("record", ("key", "value"), "t"))
+    by = Conversion("connect_json", "connect_json", "parquet", "write", RecordEnvelope("record", ("key", "value"), "t"))
     keys = [message({"type": "int32"}, 1), b'"plain"', None]
     values = [message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}), b'{"b":1}', b'{"b":2}']
     converted = by(batch(*values, keys=keys), {})
@@ -225,7 +225,7 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
 
 @pytest.mark.parametrize("optional", [{}, {"optional": False}])
 def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, Any]) -> None:
-    by = Conversion("connect_json", "connect_json", "avro", "write", Envelope("record", ("key", "value"), "t"))
+    by = Conversion("connect_json", "connect_json", "avro", "write", RecordEnvelope("record", ("key", "value"), "t"))
     schema = struct(field("a", "int32", **optional), optional=True)
     sent = message(schema, {"a": 1}), message(schema, None)
     assert parts(by(batch(*sent, keys=list(sent)), {})) == [
@@ -235,6 +235,6 @@ def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, A
 
 @pytest.mark.parametrize(("style", "is_refused"), [("flat", True), ("record", False)])
 def test_an_envelope_takes_the_name_of_a_records_schema(style: Any, is_refused: bool) -> None:
-    by = Conversion("string", "connect_json", "avro", "write", Envelope(style, ("value",), "t"))
+    by = Conversion("string", "connect_json", "avro", "write", RecordEnvelope(style, ("value",), "t"))
     converted = by(batch(message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {})
     assert bool(converted.refused) == is_refused

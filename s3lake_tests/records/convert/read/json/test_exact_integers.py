@@ -13,7 +13,7 @@ from s3lake.index.commit.documents import Recorded
 from s3lake.land.task.outcomes import Done, Grown, unite_recorded
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.read.json import object_columns
-from s3lake.records.convert.read.keys_and_values import Envelope
+from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema.columns.changes import find_type
 from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits
 from s3lake.records.schema.columns.types import Primitive, from_document, leaf_paths, to_document
@@ -27,12 +27,14 @@ from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, f
 ONE, TWO = 1795478431311000001, 1795478431311000002
 
 
-def read(values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS) -> object_columns.Table:
+def read(
+    values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS
+) -> object_columns.TableRows:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
     return object_columns.read_objects(texts, from_document(columns or {}), from_document(given or {}), limits)
 
 
-def rows(found: object_columns.Table) -> list[Any]:
+def rows(found: object_columns.TableRows) -> list[Any]:
     return [] if found.batch is None else found.batch.to_pylist()
 
 
@@ -224,7 +226,7 @@ def test_integers_of_a_schema_are_exact_at_any_depth(
 
 
 def test_keys_of_a_schema_are_judged_in_an_envelope(registry: SchemaRegistry) -> None:
-    envelope = Envelope("record", ("key", "value"), "orders")
+    envelope = RecordEnvelope("record", ("key", "value"), "orders")
     convert = Conversion("avro", "json", "parquet", "skip", envelope, registry=registry.connection)
     keys = [of_avro(registry, "long", number) for number in (2**53 + 1, 7)]
     found = convert(batch(b'{"a":1}', b'{"a":2}', keys=keys), from_document({"key": {"struct": {"n": "double"}}}))
