@@ -184,6 +184,7 @@ def start_server(
         home: its directory; None for a temporary one, which is deleted when the server has ended.
         grace_s: see `spawn`.
     """
+    # Not a retry of tenacity: only a taken port is tried again, and what was started is taken down first.
     for _ in range(_ATTEMPTS):
         numbers = free_ports(ports)
         directory = Path(tempfile.mkdtemp(prefix=f"s3lake-{name}-")) if home is None else home

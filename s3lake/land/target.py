@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial, wraps
 from itertools import chain
@@ -52,10 +51,10 @@ def retry_fenced(change: Callable[P, A]) -> Callable[P, A]:
 
     @wraps(change)
     def run(*args: P.args, **kwargs: P.kwargs) -> A:
-        for _ in range(_TRIES - 1):
-            with suppress(FencedError):
-                return change(*args, **kwargs)
-        return change(*args, **kwargs)
+        import tenacity
+
+        fenced, stop = tenacity.retry_if_exception_type(FencedError), tenacity.stop_after_attempt(_TRIES)
+        return tenacity.Retrying(retry=fenced, stop=stop, reraise=True)(change, *args, **kwargs)
 
     return run
 

@@ -142,6 +142,7 @@ class LandingRun:
         """
         left, failed = dict(hours_by_topic), dict[str, BaseException]()
         with keep_beating(self.context):
+            # Not a retry of tenacity: each try has only the topics that failed, whose errors are values here.
             for attempt in range(1 + self.sink.errors.max_retries):
                 self.attempt = attempt
                 if attempt:

@@ -42,6 +42,7 @@ def complete_files(index: TopicIndex, manifest: Manifest) -> dict[str, Completio
 
 def _complete_file(index: TopicIndex, file: File, manifest: Manifest, patient_until: float) -> Completion:
     store, pause = index.store, index.pace.pause_s
+    # Not a retry of tenacity: each answer but 200 is followed by a HEAD, which decides (docs/design/commit.md, settle).
     for look in itertools.count(1):
         answer = store.complete_upload(file.key, file.upload, file.parts, replace=replaces_object(manifest, file))
         if answer == "completed":

@@ -257,6 +257,7 @@ class TopicIndex:
         `replaced` is the ETag of the document that it replaces; None if there must not be one.
         """
         body = msgspec.json.encode(document)
+        # Not a retry of tenacity: rule R4 reads the document after each refusal, and only then may the PUT be repeated.
         for pause in (*PAUSES_S, None):
             refusal: StoreUnavailableError | None = None
             try:
@@ -281,11 +282,18 @@ class TopicIndex:
         )
 
     def _existing(self, key: str, decoder: msgspec.json.Decoder[T], named_by: str) -> tuple[T, str]:
-        for pause in (0.0, *PAUSES_S):
-            time.sleep(pause)
-            document = self._read(key, decoder)
-            if document is not None:
-                return document
+        import tenacity
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_result(lambda document: document is None),
+            wait=tenacity.wait_chain(*map(tenacity.wait_fixed, PAUSES_S)),
+            stop=tenacity.stop_after_attempt(1 + len(PAUSES_S)),
+            retry_error_callback=lambda _: None,
+            sleep=lambda seconds: time.sleep(seconds),
+        )
+        document: tuple[T, str] | None = retrying(self._read, key, decoder)
+        if document is not None:
+            return document
         raise MissingDocumentError(
             f"s3://{self.store.bucket}/{key} is not there, although {named_by} names it; the store was asked "
             f"{1 + len(PAUSES_S)} times in {sum(PAUSES_S):g} s. Either it answers wrongly for now, and the next run "

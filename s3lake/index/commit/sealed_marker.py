@@ -35,6 +35,7 @@ def renew_marker(store: Store, key: str, tile: Tile, body: bytes) -> bool:
         StoreConflictError: others write it just now.
     """
     metadata = {CONTENT: digest_commits(tile.commits), REVISION: str(tile.rev)}
+    # Not a retry of tenacity: each try decides by what is at the key now, by a create or a swap.
     for _ in range(_TRIES):
         head = store.head(key)
         if head is None:

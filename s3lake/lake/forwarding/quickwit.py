@@ -124,7 +124,7 @@ class Quickwit:
                 raise DestinationRefusedError(
                     f"{self.place}: {rejected} of {len(rows)} rows of {hour.topic} {hour.hour} were not taken"
                 )
-        deadline = time.monotonic() + _SEEN_S
+        deadline = time.monotonic() + _SEEN_S  # a poll and not a retry: each answer is the progress of the server
         while (count := self._count(name)) != hour.rows:
             if time.monotonic() > deadline or (count or 0) > hour.rows:
                 raise DestinationUnavailableError(

@@ -143,6 +143,7 @@ def _compare_until_stable(
 ) -> tuple[Tile, VerifyReport]:
     """Compare a tile, again when Kafka expired some of it meanwhile, or a rewrite took its objects away."""
     index = context.index
+    # Not a retry of tenacity: each try compares another tile, or asks for newer offsets first.
     for _ in range(_TRIES):
         try:
             checked, differences = _compare_hour(context, tile, kafka, advance)

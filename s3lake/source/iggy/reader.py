@@ -56,7 +56,7 @@ class IggyReader:
                             f"{part.partition}, from offset {next_offset} on within {SILENCE_S:g} s; {part.end} was "
                             "planned. If this stays so, the log was cut off"
                         )
-                    time.sleep(_WAIT_S)
+                    time.sleep(_WAIT_S)  # a poll and not a retry: the server answered that it has no message yet
                     continue
                 yield pa.RecordBatch.from_arrays(
                     [

@@ -167,6 +167,7 @@ class KafkaOffsets:
     def _ask(self, what: str, question: Callable[[_Query], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
         query = _Query(client, log, self.bootstrap_servers, what, self.timeout_s)
+        # Not a retry of tenacity: one deadline is for all requests of a question, and the query keeps it.
         while True:
             try:
                 answer = question(query)
@@ -199,7 +200,7 @@ class _Query:
 
     def describe(self, topic: str, *, existed: bool = False) -> tuple[str, list[int]]:
         """Return the topic's id and partitions, "" and [] if there is none. One that `existed` is waited for."""
-        while True:
+        while True:  # until the deadline of the question, see `_ask`
             asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._remaining_s())
             try:
                 description = self._await_result(asked[topic])

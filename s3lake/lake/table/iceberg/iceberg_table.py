@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -105,6 +104,7 @@ class LakeTable:
         self, hours: list[str], footers: Footers, by_files: bool
     ) -> tuple[SyncResult | None, list[str]]:
         """Commit one snapshot, again if another writer was faster. Return it and the remaining hours."""
+        import tenacity
         from pyiceberg.exceptions import (
             CommitFailedException,
             CommitStateUnknownException,
@@ -119,15 +119,15 @@ class LakeTable:
             *(CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, ValidationException),
             *(OSError, ReplacedError),
         )
+        backoff = tenacity.wait_exponential(multiplier=_PAUSE_S, max=_LONGEST_PAUSE_S)
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(transient),
+            wait=lambda state: backoff(state) * random.uniform(0.5, 1),
+            stop=tenacity.stop_after_attempt(_TRIES),
+            reraise=True,
+        )
         with self._translate_errors():
-            for tries in range(_TRIES):
-                try:
-                    return self._try_sync(hours, footers, by_files)
-                except transient:
-                    if tries == _TRIES - 1:
-                        raise
-                    time.sleep(min(_PAUSE_S * 2**tries, _LONGEST_PAUSE_S) * random.uniform(0.5, 1))
-        raise AssertionError("not reached")
+            return retrying(self._try_sync, hours, footers, by_files)
 
     def _try_sync(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[SyncResult | None, list[str]]:
         # The table is read before the tiles, and the snapshot is committed only if the table did not change since. So

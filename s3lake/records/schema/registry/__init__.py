@@ -14,7 +14,6 @@ the list.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 import time
@@ -235,24 +234,37 @@ class Client:
         return self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true", is_registry=True)
 
     def _get(self, path: str, *, is_registry: bool = False) -> _Registered:
-        problem: Exception | None = None
-        pause = 0.0
-        patience = self._connection.patience_s
-        until = math.inf if patience is None else time.monotonic() + patience
-        for rounds in itertools.count(1):
-            for url in self._connection.urls:
-                try:
-                    return self._request(path, url, is_registry=is_registry)
-                except _Unavailable as error:
-                    problem = error
-            pause = min(2 * pause or _PAUSE_S, self._connection.longest_pause_s) or _PAUSE_S
-            if rounds >= _ROUNDS and time.monotonic() + pause > until:
-                break
-            time.sleep(pause)
-        raise TransientError(
-            f"Schema Registry at {', '.join(self._connection.urls)} did not answer in {rounds} attempts: {problem}. "
-            "Check that it is up and that converter.registry.url is right."
+        import tenacity
+
+        connection = self._connection
+        until = math.inf if connection.patience_s is None else time.monotonic() + connection.patience_s
+
+        def is_enough(state: tenacity.RetryCallState) -> bool:
+            return state.attempt_number >= _ROUNDS and time.monotonic() + state.upcoming_sleep > until
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_Unavailable),
+            wait=tenacity.wait_exponential(multiplier=_PAUSE_S, max=connection.longest_pause_s or _PAUSE_S),
+            stop=is_enough,
+            sleep=lambda seconds: time.sleep(seconds),
+            reraise=True,
         )
+        try:
+            return retrying(self._request_of_each, path, is_registry=is_registry)
+        except _Unavailable as error:
+            attempts = retrying.statistics["attempt_number"]
+            raise TransientError(
+                f"Schema Registry at {', '.join(connection.urls)} did not answer in {attempts} attempts: {error}. "
+                "Check that it is up and that converter.registry.url is right."
+            ) from None
+
+    def _request_of_each(self, path: str, *, is_registry: bool) -> _Registered:
+        """Ask each server of the registry until one answers."""
+        *others, last = self._connection.urls
+        for url in others:
+            with suppress(_Unavailable):
+                return self._request(path, url, is_registry=is_registry)
+        return self._request(path, last, is_registry=is_registry)
 
     def _request(self, path: str, url: str, *, is_registry: bool) -> _Registered:
         from s3lake.records.schema.registry import bounded_http
