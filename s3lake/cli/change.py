@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
 
 
-def compact(
+def run_compact(
     request: Request,
     size: Annotated[str, typer.Option(help="About the size of the new files; larger files stay.")] = "512MB",
 ) -> None:
@@ -28,7 +28,7 @@ def compact(
     _change(request, lambda target, hours: compact_hours(target, hours, yes=request.yes, size=file_size))
 
 
-def erase(
+def run_erase(
     request: Request,
     where: Annotated[
         str, typer.Option(metavar="SQL", help="Which rows: a condition over the columns of an object, for DuckDB.")
@@ -51,7 +51,7 @@ def erase(
     _change(request, lambda target, hours: erase_hours(target, hours, conditions, yes=request.yes))
 
 
-def reformat(request: Request) -> None:
+def run_reformat(request: Request) -> None:
     """Write landed hours again in the present format and layout.
 
     Codec and columns are also the sink's present ones.
@@ -61,7 +61,7 @@ def reformat(request: Request) -> None:
     _change(request, lambda target, hours: reformat_hours(target, hours, yes=request.yes))
 
 
-def retention(
+def run_retention(
     request: Request,
     older_than: Annotated[
         str | None,
@@ -98,7 +98,7 @@ def _parse(option: str, text: str, read: Callable[[str], Any]) -> float:
         raise ConfigurationError(f"{option} {text}: {error}") from None
 
 
-def restore(
+def run_restore(
     request: Request,
     into: Annotated[str, typer.Option(metavar="TOPIC", help="The topic to produce into; it has to exist.")],
     without: Annotated[

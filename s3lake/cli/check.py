@@ -29,7 +29,7 @@ Attempt = tuple[str, Callable[[], Sequence[str] | None]]
 UNTRIED = "not tried, because an earlier check failed"
 
 
-def check(
+def run_check(
     request: Request,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a configuration that has notices.")] = False,
     connect: Annotated[

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LINES = ("json", "text", "bytes")
 
 
-def ddl(
+def run_ddl(
     request: Request,
     engine: Annotated[str, typer.Option("--for", metavar="ENGINE", help="athena, glue, trino, duckdb or spark.")],
     database: Annotated[str, typer.Option(help="Database or schema of the table.")] = "s3lake",

@@ -20,7 +20,7 @@ _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutO
 _KEY_ID = re.compile(r"(mrk-)?[0-9a-f-]{32,36}")
 
 
-def iam(
+def run_iam(
     request: Request,
     read_only: Annotated[
         bool,

@@ -94,7 +94,7 @@ def _format_sums(row: Mapping[str, Any]) -> str:
     return f"{row['hour']}: {row['offsets']:,} offsets = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
 
 
-def land(request: Request) -> None:
+def run_land(request: Request) -> None:
     """Land what Kafka has, without Dagster: for cron, CI and debugging; it may run next to Dagster's runs.
 
     Without --from: every hour since the sink's start, or the bucket's adoption, that is not complete. Without --to: up
@@ -131,7 +131,7 @@ def _find_incomplete_hours(target: "TopicSink", grid: "Grid") -> Sequence[str]:
     return [hour for hour, tile in read_tiles(target.index, due).items() if tile is None or not tile.complete]
 
 
-def rewrite(request: Request) -> None:
+def run_rewrite(request: Request) -> None:
     """Land complete hours again from Kafka.
 
     The new objects replace each hour's objects.
@@ -157,7 +157,7 @@ def rewrite(request: Request) -> None:
     request.change(plan)
 
 
-def clean(request: Request) -> None:
+def run_clean(request: Request) -> None:
     """Remove what interrupted runs left behind."""
 
     def plan(target: "TopicSink") -> Iterator[Outcome]:
@@ -167,7 +167,7 @@ def clean(request: Request) -> None:
     request.change(plan, list(request.targets(tables=True)), nothing="nothing to remove")
 
 
-def adopt(
+def run_adopt(
     request: Request,
     offset: Annotated[
         list[str] | None,

@@ -29,7 +29,7 @@ _QUESTIONS = (
 _COLOURS = {"-": "red", "+": "green"}
 
 
-def init(
+def run_init(
     request: Request,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("s3lake.yaml"),
     source: Annotated[
@@ -82,7 +82,7 @@ def _ask_questions() -> str:
     return comment + yaml.safe_dump(document, sort_keys=False)
 
 
-def convert(request: Request) -> None:
+def run_convert(request: Request) -> None:
     """Print the configuration as native YAML; secrets become environment variables."""
     write(_to_native(request))
 
@@ -96,7 +96,7 @@ def _to_native(request: Request) -> str:
     return text
 
 
-def preview(
+def run_preview(
     request: Request,
     records: Annotated[
         Path, typer.Option("--records", metavar="FILE", help="JSON lines: topic, partition, offset, key, value …")
@@ -156,12 +156,12 @@ def _write_below(directory: Path, key: str, body: bytes) -> None:
         raise ConfigurationError(f"--out {directory}: {path} cannot be written: {error.strerror}") from None
 
 
-def test(
+def run_test(
     request: Request,
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Records in NAME.jsonl, results in NAME.expected.json.")
     ],
-    write_expected: Annotated[bool, typer.Option("--write", help="Write what they become as expected.")] = False,  # noqa: PT028
+    write_expected: Annotated[bool, typer.Option("--write", help="Write what they become as expected.")] = False,
 ) -> None:
     """Feed a configuration records and compare everything that they become with what is expected.
 

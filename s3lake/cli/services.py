@@ -27,7 +27,7 @@ next: s3lake demo --serve keeps all of it running, with Dagster's UI and new eve
       s3lake demo --keep DIR keeps the files, the configuration and Dagster's state in DIR"""
 
 
-def spark(
+def run_spark(
     request: Request,
     master: Annotated[
         str | None, typer.Option(help="Spark's master; default: the cores of this machine.", show_default=False)
@@ -76,7 +76,7 @@ def spark(
         serve(settings.model_copy(update={"master": master}), host, port, idle_s, ready)
 
 
-def demo(
+def run_demo(
     request: Request,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="Land by the sinks of this file, in any dialect.")

@@ -22,7 +22,7 @@ FILES = {
 """By name: the path in the repository, and what it is. `hatch_build.py` puts them into the wheel."""
 
 
-def files(
+def run_files(
     request: Request,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Files to write; none to list all.")] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write into this directory.")] = Path(),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
 
 _ONCE_S = 120.0
-"""The seconds that `metrics` without --listen may take."""
+"""The seconds that `s3lake metrics` without --listen may take."""
 _COLUMNS = (
     "sink",
     "topic",
@@ -38,7 +38,7 @@ _DAY = 24
 _AT_ONCE = 16
 
 
-def status(request: Request) -> None:
+def run_status(request: Request) -> None:
     """Print one line for each sink and topic: how far it is landed, and its last error.
 
     Columns: the last complete hour; records in Kafka that are not landed and the age of the oldest; the hour up to
@@ -120,7 +120,7 @@ def _format_age(seconds: int) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count) or "0s"
 
 
-def metrics(
+def run_metrics(
     request: Request,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve them there, for example 127.0.0.1:9108.")

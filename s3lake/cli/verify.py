@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
 
 
-def verify(
+def run_verify(
     request: Request,
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Records of the current hour may still be waiting.")
