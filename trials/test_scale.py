@@ -20,6 +20,7 @@ from s3lake.index.commit.clean import DAY_MS
 from s3lake.index.store import PendingUpload
 from s3lake.index.store.s3 import S3Store
 from s3lake.land.target import TopicSink
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.kit.processes import marked, until
 from s3lake_tests.land.spark.spark_server import SparkServer, client, opened
@@ -153,7 +154,7 @@ def scaled(
 
 
 def _ended(run: "subprocess.Popen[str]") -> str:
-    out, errors = run.communicate(timeout=240)
+    out, errors = run.communicate(timeout=2 * PATIENCE_S)
     assert run.returncode == 0, errors[-4000:]
     return out
 
@@ -205,7 +206,7 @@ def test_a_stage_that_is_lost_whole_may_pass_later_and_then_lands_everything_onc
     until(lambda: len(scaled.lake.uploads()) > 20)
     for executor in scaled.cluster.executors():
         executor.kill()
-    _, errors = run.communicate(timeout=240)
+    _, errors = run.communicate(timeout=2 * PATIENCE_S)
     assert "SparkUnavailableError: Spark went away while landing topic" in errors
     assert _ended(scaled.run(sink)) == "events 1\n"
     scaled.landed(scaled.lake.target(topic, settings), 2 * RECORDS)

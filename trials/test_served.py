@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, marked, until
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -61,7 +62,7 @@ class Served:
         """What GraphQL answers."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.load(answer)["data"]
 
     def launch(self, hour: str) -> str:
@@ -113,7 +114,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     finally:
         demo.process.kill()
         demo.process.communicate()
-        psutil.wait_procs(marked(demo.mark), timeout=60)
+        psutil.wait_procs(marked(demo.mark), timeout=PATIENCE_S)
 
 
 def test_a_served_demo_lands_through_one_spark_that_it_starts_again_and_ends(served: Served) -> None:
@@ -123,7 +124,7 @@ def test_a_served_demo_lands_through_one_spark_that_it_starts_again_and_ends(ser
     assert served.jvms() == [spark], "the run started none of its own"
 
     spark.kill()
-    spark.wait(30)
+    spark.wait(PATIENCE_S)
     until(lambda: served.jvms() not in ([], [spark]))
     run = served.launch(served.hours[-1])
     until(lambda: served.landed(run, served.hours[-1]))
@@ -131,6 +132,6 @@ def test_a_served_demo_lands_through_one_spark_that_it_starts_again_and_ends(ser
     assert again != spark
 
     served.process.send_signal(signal.SIGINT)
-    assert served.process.wait(60) == 0
+    assert served.process.wait(PATIENCE_S) == 0
     assert not served.home.exists()
     assert marked(served.mark) == []

@@ -21,6 +21,7 @@ from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import fill
 from s3lake_tests.kit.processes import MARK, kill_all
 from s3lake_tests.kit.s3 import find_program
@@ -36,7 +37,6 @@ TEXT = interpolated(
     (DOCKER / "compose.yaml").read_text("utf-8"), {**dotenv(DOCKER / ".env.example"), "S3LAKE_START": START}
 )
 SERVICES = yaml.safe_load(TEXT)["services"]
-_UP_S = 240.0
 
 
 class Stack:
@@ -106,14 +106,16 @@ class Stack:
         environment = self.environment(service)
 
         def is_healthy() -> bool:
-            return subprocess.run(check, env=environment, capture_output=True, timeout=120, check=False).returncode == 0
+            done = subprocess.run(check, env=environment, capture_output=True, timeout=PATIENCE_S, check=False)
+            return done.returncode == 0
 
         return _up(process, is_healthy)
 
     def once(self, service: str) -> str:
         """Run a service that ends; what it printed."""
         command, environment = self.command(service, SERVICES[service]["command"]), self.environment(service)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True).stdout
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        return done.stdout
 
     def store(self) -> GuardedProcess:
         """The S3 store, over a directory in the place of its volume."""
@@ -135,7 +137,7 @@ class Stack:
                 shutil.chown(path, "postgres")
         files, user = str(home / "data"), said["POSTGRES_USER"]
         make = ["initdb", "-D", files, "-U", user, "--auth=scram-sha-256", f"--pwfile={home / 'password'}"]
-        subprocess.run([*as_user, *make], check=True, capture_output=True, timeout=120)
+        subprocess.run([*as_user, *make], check=True, capture_output=True, timeout=PATIENCE_S)
         listen = ["-p", str(self.ports["postgres"]), "-c", "listen_addresses=127.0.0.1", "-k", str(home)]
         process = spawn([*as_user, "postgres", "-D", files, *listen], self.home / "postgres.log")
         keys = {
@@ -162,11 +164,11 @@ class Stack:
 
 def _up(process: GuardedProcess, answers: Callable[[], bool]) -> GuardedProcess:
     """The process, once it answers; else it is ended, and its log told."""
-    deadline = time.monotonic() + _UP_S
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while not answers():
             assert process.running, f"it ended:\n{process.log()}"
-            assert time.monotonic() < deadline, f"it is not healthy:\n{process.log()}"
+            assert time.monotonic() < deadline, f"a timeout: it is not healthy within {PATIENCE_S} s:\n{process.log()}"
             time.sleep(0.5)
     except BaseException:
         process.stop()
@@ -215,16 +217,17 @@ def test_what_is_written_into_the_topic_lands_and_is_counted_as_the_header_says(
     fill(producer, "events", [b'{"id": %d, "type": "click"}' % number for number in range(1, 1001)], hours.now_ms(), 0)
     [shown] = re.findall(r"SELECT type, .* GROUP BY type", TEXT)
     query = shown.replace("s3://", f"{stack.home}/data/")
-    deadline = time.monotonic() + 420
+    deadline = time.monotonic() + 2 * PATIENCE_S
     rows: list[tuple[str, int]] = []
     while rows != [("click", 1000)]:
-        assert time.monotonic() < deadline, (stack.home / "daemon.log").read_text()[-6000:]
+        log = (stack.home / "daemon.log").read_text()[-6000:]
+        assert time.monotonic() < deadline, f"a timeout: not landed within {2 * PATIENCE_S} s:\n{log}"
         time.sleep(2)
         try:
             rows = duckdb.sql(query).fetchall()
         except duckdb.IOException:  # there is no file yet
             rows = []
-    with urllib.request.urlopen(f"http://127.0.0.1:{stack.ports['metrics']}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{stack.ports['metrics']}/metrics", timeout=PATIENCE_S) as answer:
         assert b's3lake_lag_records{sink="events",topic="events"}' in answer.read()
 
 

@@ -200,7 +200,7 @@ class Body:
 def test_a_ctrl_c_in_a_destructor_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> None:
         Body()
-        time.sleep(10)
+        time.sleep(PATIENCE_S)
 
     monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
     monkeypatch.setattr("s3lake.cli.program", lambda: work)

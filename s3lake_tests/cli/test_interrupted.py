@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, kill_all, marked, until
 
 _CONFIG = """\
@@ -72,7 +73,7 @@ def _end_while_starting(directory: Path, number: signal.Signals, after_s: float)
         assert running.stderr.readline() == _STARTING
         time.sleep(after_s)
         running.send_signal(number)
-        code = running.wait(60)
+        code = running.wait(PATIENCE_S)
         left = marked(mark)  # at once: nothing is to end by itself later
         assert [" ".join(one.cmdline()) for one in left] == []
         assert "Traceback" not in running.stderr.read()
@@ -88,6 +89,6 @@ def test_a_command_says_that_spark_starts_before_it_has_imported_it(tmp_path: Pa
         assert running.stderr.readline() == _STARTING
         assert not [one for one in marked(mark) if "java" in one.name()]
         until(lambda: any("java" in one.name() for one in marked(mark)))
-        _, errors = running.communicate(timeout=120)
+        _, errors = running.communicate(timeout=PATIENCE_S)
         assert running.returncode == 0, errors
         assert errors.splitlines()[-1].startswith("Spark session: ready after ")

@@ -21,7 +21,7 @@ from s3lake.cli import program
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.kit.cost import PATIENCE_S
-from s3lake_tests.kit.processes import MARK, marked
+from s3lake_tests.kit.processes import MARK, marked, until
 
 
 @pytest.mark.usefixtures("jvm")
@@ -72,11 +72,11 @@ def test_demo_serves_kafka_and_s3_alone_until_it_is_told_to_end(tmp_path: Path) 
         assert demo.stdout is not None
         addresses = json.loads(demo.stdout.readline())
         assert list(addresses) == ["kafka", "s3", "s3 credentials", "config"]
-        topics = AdminClient({"bootstrap.servers": addresses["kafka"]}).list_topics(timeout=30).topics
+        topics = AdminClient({"bootstrap.servers": addresses["kafka"]}).list_topics(timeout=PATIENCE_S).topics
         assert {"orders", "clicks"} <= topics.keys()
         assert not [one for one in marked(mark) if "SparkSubmit" in " ".join(one.cmdline())]
         demo.terminate()
-        _, errors = demo.communicate(timeout=60)
+        _, errors = demo.communicate(timeout=PATIENCE_S)
     assert (demo.returncode, errors) == (0, "")
     assert (marked(mark), [*tmp_path.iterdir()]) == ([], [])
 
@@ -92,9 +92,7 @@ def test_demo_that_is_terminated_leaves_no_directory(tmp_path: Path) -> None:
     command = [Path(sys.executable).parent / "s3lake", "demo", "--records", "1000000000"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    deadline = time.monotonic() + PATIENCE_S
-    while not [*tmp_path.glob("s3lake-demo-*/s3lake.yaml")] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: [*tmp_path.glob("s3lake-demo-*/s3lake.yaml")] != [])
     demo.terminate()
     _, errors = demo.communicate(timeout=PATIENCE_S)
     assert (demo.returncode, "Traceback" in errors) == (130, False), errors
@@ -126,13 +124,15 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
     demo = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path)
     os.close(theirs)
     deadline = time.monotonic() + 3 * PATIENCE_S
-    while b"Ctrl-C ends" not in seen and time.monotonic() < deadline:
+    while b"Ctrl-C ends" not in seen:
+        assert time.monotonic() < deadline, f"a timeout: it does not serve yet:\n{seen.decode()}"
         if select.select([ours], [], [], 1)[0]:
             seen += os.read(ours, 65536)
     demo.send_signal(signal.SIGINT)
     code = None
     with contextlib.suppress(OSError):  # the terminal is gone with its last process
-        while code is None and time.monotonic() < deadline:
+        while code is None:
+            assert time.monotonic() < deadline, f"a timeout: it has not ended:\n{seen.decode()}"
             code = demo.poll()
             if select.select([ours], [], [], 0.5)[0]:
                 seen += os.read(ours, 65536)

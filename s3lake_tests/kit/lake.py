@@ -132,7 +132,7 @@ class Topics:
     @property
     def offsets(self) -> KafkaOffsets:
         """What planning asks."""
-        return KafkaOffsets(self.kafka.bootstrap_servers)
+        return KafkaOffsets(self.kafka.bootstrap_servers, timeout_s=PATIENCE_S)
 
 
 @dataclass

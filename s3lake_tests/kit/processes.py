@@ -39,10 +39,10 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def served(process: GuardedProcess, seconds: float, answers: Callable[[], bool]) -> None:
+def served(process: GuardedProcess, answers: Callable[[], bool]) -> None:
     """Wait for a server to answer; where it does not, its log says why."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_S
     while not answers():
         assert process.running, f"it ended:\n{process.log()}"
-        assert time.monotonic() < deadline, f"a timeout: it does not answer within {seconds:g} s:\n{process.log()}"
+        assert time.monotonic() < deadline, f"a timeout: it does not answer within {PATIENCE_S} s:\n{process.log()}"
         time.sleep(0.1)

@@ -26,7 +26,7 @@ Result = list[LandedHour] | BaseException
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow this machine is, they wait for one another."""
-    monkeypatch.setattr(fleet, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(fleet, "PATIENCE_S", PATIENCE_S)
 
 
 def topics(*sizes: int, **settings: Any) -> list[World]:

@@ -23,6 +23,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.source import sources as sources
 from s3lake_tests.kit import indexes
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.orchestration.world import (
     FOR_EVER,
     HOUR,
@@ -409,18 +410,19 @@ class TestOutages:
         assert world.cursor == cursor
 
     def test_a_broker_that_does_not_answer_takes_bounded_time(self, world: World) -> None:
-        world.kafka = OPENED(world.config, 0.1)
+        assert world.config.kafka is not None
+        properties = {"socket.timeout.ms": "300000", "socket.connection.setup.timeout.ms": "300000"}
+        kafka = world.config.kafka.model_copy(update={"properties": properties})
+        world.kafka = OPENED(world.config.model_copy(update={"kafka": kafka}), 0.1)
         began = time.monotonic()
         with pytest.raises(dg.Failure, match=r"Kafka at 127\.0\.0\.1:1 did not tell .* within 0\.1 s"):
             world.tick()
-        assert time.monotonic() - began < TICK_MOST_S
+        assert time.monotonic() - began < PATIENCE_S, "a timeout"
 
     def test_s3_down_fails_the_tick_with_a_reason(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
-        began = time.monotonic()
         with pytest.raises(dg.Failure, match=r"http://127\.0\.0\.1:1"):
             world.tick()
-        assert time.monotonic() - began < TICK_MOST_S
 
     def test_a_tick_gives_up_on_s3_before_dagster_gives_up_on_the_tick(
         self, world: World, monkeypatch: pytest.MonkeyPatch

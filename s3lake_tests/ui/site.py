@@ -130,7 +130,7 @@ def _produce_payments(bootstrap_servers: str, hour: str, later: str) -> None:
     """Payments of an hour, one of them broken, and one of a later hour, which has a currency and a payer too."""
     cluster = {"bootstrap.servers": bootstrap_servers}
     admin = AdminClient(cluster)
-    admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(60)
+    admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(PATIENCE_S)
     producer = Producer(cluster)
     payments = [json.dumps({"payment": number, "amount": 9.5}).encode() for number in range(17)]
     for payment in (*payments, _BROKEN):

@@ -17,10 +17,8 @@ from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.index.store.trial import try_store
 from s3lake_tests.index.store.scripted import Scripted, ok
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.http import DROPPED
-
-DEFAULT_S = S3Connection().patience_s
-"""How long a store is waited for without a setting: a shorter wait shows the setting, on a busy machine too."""
 
 
 def store(url: str, **settings: float | str) -> S3Store:
@@ -45,12 +43,11 @@ def test_by_default_a_silent_store_ends_within_two_minutes_and_a_refusing_one_no
 
 
 def test_a_silent_store_is_given_up_when_patience_ends(hole: str) -> None:
-    silent, began = store(hole, read_timeout_s=0.1, patience_s=0.2, max_attempts=50), time.monotonic()
+    silent = store(hole, read_timeout_s=0.1, patience_s=0.2, max_attempts=50)
     with pytest.raises(
         StoreUnavailableError, match=r"^GetObject s3://lake/k .* failed [123] times in \d+ s, .*ReadTimeout"
     ):
         silent.get("k")
-    assert time.monotonic() - began < DEFAULT_S
 
 
 def test_a_silent_store_is_given_up_before_a_pause_that_patience_does_not_reach(
@@ -73,7 +70,7 @@ def test_a_token_service_that_is_silent_is_waited_for_no_longer_than_a_store(hol
 def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -> None:
     (port,) = free_ports(1)
     asked: list[bytes] = []
-    away = store(f"http://127.0.0.1:{port}", patience_s=20, max_attempts=2, backoff_ms=5)
+    away = store(f"http://127.0.0.1:{port}", patience_s=PATIENCE_S, max_attempts=2, backoff_ms=5)
 
     def late() -> None:
         while away.requests["GetObject"] <= 2:
@@ -90,12 +87,15 @@ def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -
     assert away.requests["GetObject"] > 2
 
 
-def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempts_are_used_up() -> None:
+def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempts_are_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (port,) = free_ports(1)
-    away, began = store(f"http://127.0.0.1:{port}", patience_s=0.2, max_attempts=2), time.monotonic()
+    away, pauses = store(f"http://127.0.0.1:{port}", patience_s=0.2, max_attempts=2), list[float]()
+    monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
     with pytest.raises(StoreUnavailableError, match="EndpointConnectionError"):
         away.get("k")
-    assert time.monotonic() - began < DEFAULT_S
+    assert max(pauses[1:], default=0) < 0.2
     often = store(f"http://127.0.0.1:{port}", patience_s=0, max_attempts=3)
     with pytest.raises(StoreUnavailableError, match="failed 3 times"):
         often.get("k")
@@ -127,8 +127,7 @@ def test_a_store_that_answers_again_is_away_no_more() -> None:
 
 
 def test_the_probe_of_a_silent_store_names_the_request_that_failed_first_and_asks_no_other(hole: str) -> None:
-    silent, began = store(hole, read_timeout_s=0.1, patience_s=0.1, max_attempts=2), time.monotonic()
+    silent = store(hole, read_timeout_s=0.1, patience_s=0.1, max_attempts=2)
     with pytest.raises(StoreUnavailableError, match=r"^PutObject s3://lake/index/\.probe/"):
         try_store(silent, "index", "data/")
-    assert time.monotonic() - began < DEFAULT_S
-    assert set(silent.requests) == {"PutObject"}
+    assert silent.requests == {"PutObject": 1}

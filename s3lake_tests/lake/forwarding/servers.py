@@ -19,7 +19,6 @@ from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import served
 
 PASSWORD = "hunter2-postgres"
-_UP_S = 60.0
 
 
 def find_postgres() -> Path | None:
@@ -49,7 +48,7 @@ def serve_postgres() -> Iterator[str]:
     listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(home), "-c", "fsync=off"]
     conninfo = f"host=127.0.0.1 port={port} user=lake password={PASSWORD} dbname=postgres"
     with spawn([*as_user, directory / "postgres", *cluster, *listen], home / "log", remove=home) as process:
-        served(process, _UP_S, lambda: _is_up(conninfo))
+        served(process, lambda: _is_up(conninfo))
         yield conninfo
 
 
@@ -77,12 +76,11 @@ def serve_mongodb() -> Iterator[str]:
     (home / "data").mkdir()
     command = [binary, f"127.0.0.1:{port}", f"file:{home / 'data'}/"]
     with spawn(command, home / "log", remove=home) as process:
-        served(process, _UP_S, lambda: not free_port(port))
+        served(process, lambda: not free_port(port))
         yield f"mongodb://127.0.0.1:{port}"
 
 
 ELASTICSEARCH = "7.17.29"
-_ELASTIC_UP_S = 240.0
 _JARS = [
     f"org.elasticsearch:elasticsearch:{ELASTICSEARCH}",
     f"org.elasticsearch.plugin:transport-netty4-client:{ELASTICSEARCH}",
@@ -141,7 +139,7 @@ def serve_elasticsearch() -> Iterator[Elastic]:
         str(gateway_port),
     ]
     with spawn(command, home / "log", remove=home) as process:
-        served(process, _ELASTIC_UP_S, lambda: not free_port(gateway_port))
+        served(process, lambda: not free_port(gateway_port))
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port))
         try:
             _start_node(gateway, home, port)

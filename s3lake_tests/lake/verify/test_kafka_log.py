@@ -1,5 +1,6 @@
 """A real broker: exactly the committed records of exactly the offsets asked for, and an end without a wait."""
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -59,15 +60,20 @@ def test_only_the_offsets_asked_for_are_read(topics: Topics, log: KafkaLog) -> N
 
 @pytest.mark.slow("a case more of reading a real broker")
 def test_a_topic_more_costs_no_second_more(topics: Topics, log: KafkaLog) -> None:
-    names = [topics.filled([b"a", b"b"], IN_TIME) for _ in range(8)]
+    names = [topics.filled([b"a", b"b"], IN_TIME) for _ in range(20)]
 
     def read_s(topic: str) -> float:
         began = time.monotonic()
         assert [record.values for record in log.read(topic, {0: (0, 2)})] == [[b"a", b"b"]]
         return time.monotonic() - began
 
-    unknown_s, known_s = min(map(read_s, names)), min(map(read_s, names))
-    assert unknown_s < known_s + 0.9  # librdkafka asks for a topic that is only assigned a second later
+    # librdkafka asks for a topic that is only assigned a second later: for each of them, on any machine.
+    unknown_s = known_s = math.inf
+    for name in names:
+        unknown_s, known_s = min(unknown_s, read_s(name)), min(known_s, read_s(name))
+        if unknown_s < known_s + 0.9:
+            return
+    pytest.fail(f"each topic that is new costs {unknown_s - known_s:.2f} s more")
 
 
 def test_a_range_that_ends_in_transaction_markers_ends(topics: Topics, log: KafkaLog) -> None:
@@ -109,11 +115,12 @@ def test_offsets_that_never_come_are_an_error_in_time(topics: Topics) -> None:
 
 
 def test_brokers_that_do_not_answer_are_an_error_in_time() -> None:
-    with (
-        KafkaLog("127.0.0.1:1", {}, patience_s=3) as log,
-        pytest.raises(KafkaUnavailableError, match="Connect"),
-    ):
-        read(log, "nothing", p0=(0, 5))
+    for patience_s in (3, PATIENCE_S):  # a busy machine may need more to see that the port refuses
+        with KafkaLog("127.0.0.1:1", {}, patience_s=patience_s) as log, pytest.raises(KafkaUnavailableError) as caught:
+            read(log, "nothing", p0=(0, 5))
+        if "Connect" in str(caught.value):
+            break
+    assert "Connect" in str(caught.value)
     with KafkaLog("127.0.0.1:1", {}, patience_s=1) as log, pytest.raises(KafkaUnavailableError):
         log.snapshot("nothing", HOUR)
 

@@ -283,7 +283,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     for number in range(20):
         producer.produce(topic, b"{}", partition=number % 2)
     assert producer.flush(PATIENCE_S) == 0
-    offsets, groups = KafkaOffsets(kafka.bootstrap_servers), KafkaGroups(kafka.bootstrap_servers)
+    offsets, groups = KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S), KafkaGroups(kafka.bootstrap_servers)
     assert groups.read(f"connect-{connector}", topic) == GroupOffsets()
 
     consumer = Consumer({**servers, "group.id": f"connect-{connector}", "auto.offset.reset": "earliest"})

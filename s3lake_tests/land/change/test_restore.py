@@ -14,6 +14,7 @@ from s3lake.land.change import restore as restoring
 from s3lake.land.change.restore import Restore, _produce, restore
 from s3lake.land.given import Record
 from s3lake_tests.conftest import slow_after
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
@@ -50,7 +51,11 @@ def consumed(lake: Lake, topic: str, partitions: int = 2) -> list[tuple[Any, ...
         try:
             for partition in range(partitions):
                 consumer.assign([TopicPartition(topic, partition, 0)])
-                while (message := consumer.poll(10)) is not None and message.error() is None:
+                while True:
+                    message = consumer.poll(PATIENCE_S)
+                    assert message is not None, f"a timeout: no record and no end within {PATIENCE_S} s"
+                    if message.error() is not None:  # the end of the topic-partition
+                        break
                     headers = [(name, value) for name, value in message.headers() or ()]
                     yield partition, message.key(), message.value(), headers, message.timestamp()[1]
         finally:

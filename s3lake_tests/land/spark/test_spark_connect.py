@@ -260,11 +260,13 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
 @pytest.mark.slow("starts a Spark Connect server of its own")
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.skipif("NIGHTLY" not in os.environ, reason="it lands for minutes: .ci/nightly runs it")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(13 * PATIENCE_S)
 def test_all_that_works_locally_works_through_a_server(server: str) -> None:
     environment = {**os.environ, "SPARK_MASTER_OF_TESTS": server}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "spark", "-k", LANDING, *SUITES]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=880, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=12 * PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stdout[-8000:]
     program = "print(session(**{'spark.sql.shuffle.partitions': '1'}).catalog.listTables())"
     assert client(program, server).strip() == "[]", "the suites' temporary views"

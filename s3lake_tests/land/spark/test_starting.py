@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from s3lake.land.spark.starting import tell_start
+from s3lake_tests.kit.cost import PATIENCE_S
 
 
 def test_a_start_is_reported_when_it_begins_while_it_goes_on_and_when_it_is_over() -> None:
@@ -19,7 +20,7 @@ def test_a_start_is_reported_when_it_begins_while_it_goes_on_and_when_it_is_over
 
     with tell_start(tell, every_s=0.01):
         assert lines == ["Spark session: starting"]
-        assert went_on.wait(60)
+        assert went_on.wait(PATIENCE_S), "a timeout"
     assert re.fullmatch(r"Spark session: still starting after \d+ s", lines[1])
     assert re.fullmatch(r"Spark session: ready after \d+\.\d s", lines[-1])
 

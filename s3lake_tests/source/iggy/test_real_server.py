@@ -15,12 +15,12 @@ from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.landing import land
 from s3lake.source.iggy.connection import IggyConnection
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import served
 from s3lake_tests.source.iggy.server import PASSWORD, USER
 from s3lake_tests.source.inline import inline, verified
 
 _PROGRAM = shutil.which("iggy-server")
-_UP_S = 60.0
 
 pytestmark = [
     pytest.mark.long,
@@ -46,13 +46,13 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     }
     settings |= {"IGGY_ROOT_USERNAME": USER, "IGGY_ROOT_PASSWORD": PASSWORD}
     with spawn([str(_PROGRAM)], home / "log", {**os.environ, **settings}) as process:
-        served(process, _UP_S, lambda: not any(map(free_port, ports.values())))
+        served(process, lambda: not any(map(free_port, ports.values())))
         yield listening
 
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])
 def test_sent_messages_land_once_and_are_verified(addresses: dict[str, str], transport: str) -> None:
-    server = IggyConnection(addresses[transport], transport, USER, PASSWORD, timeout_s=30)
+    server = IggyConnection(addresses[transport], transport, USER, PASSWORD, timeout_s=PATIENCE_S)
     messages = [SendMessage(b'{"id": %d}' % number) for number in range(1_000)]
     server.ask("a new stream", lambda client: client.create_stream(transport))
     server.ask("a new topic", lambda client: client.create_topic(transport, "orders", 2))

@@ -266,7 +266,8 @@ def read(broker: str, name: str, count: int) -> list[Message]:
     partitions = consumer.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
     consumer.assign([TopicPartition(name, one, 0) for one in partitions])
     found, deadline = [], time.monotonic() + PATIENCE_S
-    while len(found) < count and time.monotonic() < deadline:
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"a timeout: {len(found)} of {count} records within {PATIENCE_S} s"
         message = consumer.poll(0.1)
         if message is not None and not message.error():
             found.append(message)

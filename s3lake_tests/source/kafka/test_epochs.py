@@ -37,14 +37,14 @@ def test_the_offset_at_which_a_log_was_cut_is_found_after_it_grew_again(tmp_path
     shutil.copytree(home / "data" / "orders-0", copy)
     with EmbeddedKafka.start(home) as kafka:
         produce(kafka.bootstrap_servers, 6)
-        logs = KafkaOffsets(kafka.bootstrap_servers).snapshot("orders", HOUR).partitions
+        logs = KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S).snapshot("orders", HOUR).partitions
         reached = {one: (log.log_end, log.epoch) for one, log in logs.items() if log.epoch is not None}
     assert {one: end for one, (end, _) in reached.items()} == {0: 10, 1: 3}
     shutil.rmtree(home / "data" / "orders-0")
     shutil.copytree(copy, home / "data" / "orders-0")
     with EmbeddedKafka.start(home) as kafka:
         produce(kafka.bootstrap_servers, 8)
-        offsets = KafkaOffsets(kafka.bootstrap_servers)
+        offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S)
         logs = offsets.snapshot("orders", HOUR).partitions
         assert {one: log.log_end for one, log in logs.items()} == {0: 12, 1: 3}
         assert all(log.epoch != reached[one][1] for one, log in logs.items())

@@ -53,7 +53,7 @@ def second(first: EmbeddedKafka, tmp_path: Path) -> Iterator[GuardedProcess]:
     subprocess.run(tool, check=True, capture_output=True)
     with spawn([*java, "kafka.Kafka", config], home / "kafka.log", grace_s=8.0) as broker:
         admin = AdminClient({"bootstrap.servers": first.bootstrap_servers, "log_level": 0})
-        until(lambda: len(admin.list_topics(timeout=5).brokers) == 2)
+        until(lambda: len(admin.list_topics(timeout=PATIENCE_S).brokers) == 2)
         yield broker
 
 
@@ -62,7 +62,7 @@ def test_no_record_is_lost_or_doubled_when_the_leader_stops(first: EmbeddedKafka
     plain = {"bootstrap.servers": first.bootstrap_servers, "log_level": 0}
     admin = AdminClient(plain)
     admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[2, 1]])])[topic].result()
-    offsets = KafkaOffsets(first.bootstrap_servers, timeout_s=30)
+    offsets = KafkaOffsets(first.bootstrap_servers, timeout_s=PATIENCE_S)
     until(lambda: offsets.log_ranges(topic) == {0: (0, 0)})
     producer = Producer({**plain, "acks": "all"})
     for number in range(RECORDS):
