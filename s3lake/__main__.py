@@ -13,8 +13,14 @@ def main() -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         from s3lake import cli
+        from s3lake.land.spark import launch
 
-        cli.main()
+        try:
+            cli.main()
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)  # Spark ends within seconds
+            launch.end()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

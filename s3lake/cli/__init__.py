@@ -14,10 +14,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from s3lake.cli import change, check, ddl, dead_letters, iam, index, land, offline, services, shipped, status, verify
-from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
+from s3lake.cli.output import FAILED, INPUT, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
-from s3lake.land.spark import launch
 
 _report_unraisable = sys.unraisablehook
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -80,32 +79,23 @@ def program() -> Any:
 
 
 def _repeat_interrupt(unraisable: Any) -> None:
-    """Send a Ctrl-C again that arrived in a destructor: Python prints it there, and the command would continue."""
+    """Send an interrupt again that arrived in a destructor: Python prints it there, and the command would continue."""
     if unraisable.exc_type is KeyboardInterrupt:
         # Sent at once it would arrive in this function, which is called for that destructor.
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        # SIGTERM does the same, and is handled also where a shell has made a command in the background ignore Ctrl-C.
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
         _report_unraisable(unraisable)
-
-
-def _run() -> None:
-    try:
-        program()()
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or getattr(error, "code", None) == INTERRUPTED:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)  # what is ended here ends within seconds
-            launch.end()
-        raise
 
 
 def main() -> NoReturn:
     """Run the console script."""
     sys.unraisablehook = _repeat_interrupt
-    # Py4J logs the trace of a Ctrl-C that ends a call of Spark.
-    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("KeyboardInterrupt"))
+    # Py4J logs the trace of a Ctrl-C that ends a call of Spark, and of a call whose JVM has ended: an error says that.
+    logged = ("KeyboardInterrupt", "Exception while sending command")
+    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith(logged))
     try:
-        _run()
+        program()()
     except (ConfigurationError, IncompleteError) as error:
         fail(error, INPUT)
     except S3LakeError as error:

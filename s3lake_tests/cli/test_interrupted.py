@@ -7,12 +7,15 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import MARK, kill_all, marked, until
 
 _CONFIG = """\
@@ -30,13 +33,19 @@ def preview(directory: Path, mark: str) -> Iterator["subprocess.Popen[str]"]:
     (directory / "records.jsonl").write_text(_RECORD)
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
-    command = [sys.executable, "-W", "ignore", "-m", "s3lake", "preview", "s3lake.yaml", "--records", "records.jsonl"]
-    environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary), "S3LAKE_CACHE": str(directory / "cache")}
+    words = ["preview", "s3lake.yaml", "--records", "records.jsonl"]
+    with run_command(directory, mark, words, TMPDIR=str(temporary), S3LAKE_CACHE=str(directory / "cache")) as running:
+        yield running
+
+
+@contextmanager
+def run_command(directory: Path, mark: str, words: list[str], **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """A command of s3lake, whose processes all have the mark; all are killed at the end."""
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     running = subprocess.Popen(
-        command,
+        [sys.executable, "-W", "ignore", "-m", "s3lake", *words],
         cwd=directory,
-        env={**environment, "PYTHONPATH": path},
+        env={**os.environ, MARK: mark, "PYTHONPATH": path, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -64,6 +73,46 @@ def test_a_command_that_is_told_to_end_at_any_moment_leaves_no_process(
     number: signal.Signals, tenths: int, tmp_path: Path
 ) -> None:
     _end_while_starting(tmp_path, number, tenths / 10)
+
+
+@pytest.mark.slow("the demo and a landing, ended at three moments each")
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("after_s", [0.5, 7, 25])
+@pytest.mark.parametrize("options", ["", "--services", "--serve"])
+def test_a_demo_that_is_told_to_end_at_any_moment_leaves_no_process(
+    options: str, after_s: float, number: signal.Signals, tmp_path: Path
+) -> None:
+    _end_after(tmp_path, ["demo", "--records", "2000", *options.split()], number, after_s)
+
+
+@pytest.mark.slow("the demo and a landing, ended at three moments each")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("after_s", [0.5, 7, 12])
+def test_a_landing_of_topics_that_is_told_to_end_at_any_moment_leaves_no_process(
+    after_s: float, number: signal.Signals, kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
+) -> None:
+    lake = Lake(kafka, s3_server)
+    topics = [lake.topic() for _ in range(4)]
+    for topic in topics:
+        lake.produce(topic, values(20_000), at(START, 5))
+    config = tmp_path / "s3lake.yaml"
+    config.write_text(lake.config_text(f"name: events, topics: [{', '.join(topics)}], batch_records: 2000"))
+    _end_after(tmp_path, ["land", str(config)], number, after_s)
+
+
+def _end_after(directory: Path, words: list[str], number: signal.Signals, after_s: float) -> None:
+    mark, temporary = str(uuid.uuid4()), directory / "tmp"
+    temporary.mkdir()
+    with run_command(directory, mark, words, TMPDIR=str(temporary)) as running:
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(after_s)
+        running.send_signal(number)
+        output, errors = running.communicate(timeout=PATIENCE_S)
+        assert [" ".join(one.cmdline()) for one in marked(mark)] == []
+        assert "Traceback" not in output + errors, errors
+        assert running.returncode in (0, 130), "0: it served, or was done before the signal arrived"
+        assert list(temporary.iterdir()) == []
 
 
 def _end_while_starting(directory: Path, number: signal.Signals, after_s: float) -> None:

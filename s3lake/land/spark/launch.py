@@ -21,6 +21,8 @@ from typing import Any
 
 from s3lake.scratch import scratch
 
+_SILENCE_S = 1.0
+"""How long a JVM has to stop logging, before it is ended."""
 _GRACE_S = 3.0
 """For the shutdown hooks of a JVM that serves, which delete its temporary files."""
 
@@ -86,13 +88,14 @@ def end_when_interrupted() -> Iterator[None]:
 
 
 def end() -> None:
-    """End the JVMs that this process has started, and wait for that."""
+    """End the JVMs that this process has started, and wait for that. Their interrupted tasks print nothing."""
     global _is_ending
     if not _processes and not _is_ending:
         return
     from pyspark import SparkContext
 
     with _starting:
+        _silence()
         _ask_to_end()
         deadline = time.monotonic() + _GRACE_S
         for process in _processes:
@@ -103,6 +106,26 @@ def end() -> None:
         _processes.clear()
         SparkContext._gateway = SparkContext._jvm = None  # or the next session would ask a JVM that has ended
         _is_ending = False
+
+
+def _silence() -> None:
+    """Keep the traces of tasks that end with the JVM out of the user's terminal: Spark's log, and PySpark's server."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None or _is_ending:
+        return
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+    def stop_logging() -> None:
+        with contextlib.suppress(Exception):  # it has ended, or answers no more
+            context.setLogLevel("OFF")
+
+    silencing = threading.Thread(target=stop_logging, name="s3lake-silence", daemon=True)
+    silencing.start()
+    silencing.join(_SILENCE_S)
 
 
 def _ask_to_end() -> None:
