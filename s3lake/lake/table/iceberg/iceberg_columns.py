@@ -17,11 +17,18 @@ _NAMES = "schema.name-mapping.default"
 
 
 def list_schemas(footers: Iterable[Any]) -> list[pa.Schema]:
-    """Return the different schemas of files."""
+    """Return the different schemas of files.
+
+    Raises:
+        TableConflictError: a column has times that Iceberg does not have.
+    """
     schemas: dict[str, pa.Schema] = {}
     for footer in footers:
         schema = pa.schema(map(_make_nullable, footer.schema.to_arrow_schema()))
         schemas.setdefault(str(schema), schema)
+    for schema in schemas.values():
+        for field in schema:
+            _refuse_other_precisions(field, field.name)
     return list(schemas.values())
 
 
@@ -42,8 +49,6 @@ def widen_schema(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
     """
     before = change.table_metadata.schema()
     for schema in schemas:
-        for field in schema:
-            _refuse_other_precisions(field, field.name)
         try:
             with change.update_schema() as update:
                 update.union_by_name(schema)
