@@ -5,6 +5,7 @@ import datetime
 import json
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
+from s3lake.demo.embedded_s3 import EmbeddedS3
+from s3lake.errors import TableConflictError
+from s3lake.index.commit.documents import File
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
+from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.test_every_type import SAMPLES
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow("reads each format with each reader")
 
 NANOS = 10**9
+AVRO = "org.apache.avro:avro:1.12.1"
+PARQUET = "org.apache.parquet:parquet-avro:1.17.1"
 
 
 def show(value: Any, kind: pa.DataType) -> Any:
@@ -131,17 +138,34 @@ READERS: dict[str, Callable[[Path, Any], pa.Table]] = {
     "polars": read_by_polars,
     "pyarrow": read_by_pyarrow,
 }
+NANOS_OF_SAMPLE = 1_795_162_500_123_456_789
 OTHERWISE: dict[str, dict[str, Any]] = {
+    "parquet-java": {"timestamp_ns": NANOS_OF_SAMPLE, "list<timestamp_ns>": [NANOS_OF_SAMPLE]},
     "polars": {"uuid": base64.b64encode(uuid.UUID(SAMPLES["uuid"]).bytes).decode()},
 }
 """What a reader shows otherwise, by the type."""
+NULLS_OTHERWISE = {
+    ("pyiceberg", "map<string, struct<x: int64>>"): [{}, {}],
+    ("pyiceberg", "list<struct<a: int64, m: map<string, double>>>"): [[], []],
+}
+"""What a reader shows where the file has nulls: pyiceberg makes these of their parts again, and forgets their nulls."""
 
 NOT_OF_SPARK = ("time", "time_us", "timestamp_ns", "list<timestamp_ns>", "uuid")
 """Spark 4.0 opens no Parquet file that has one of these, unless it is given a schema."""
 
+NOT_OF_ICEBERG = ("time", "timestamp_ns", "list<timestamp_ns>")
+
 
 def test_avro_of_each_type_is_read_by_java_with_equal_rows(jvm: Path, avro: Path) -> None:  # noqa: ARG001 (Java)
-    full, *nulls = read_by_java(avro)
+    assert_equal_records(read_by_java(avro), "java")
+
+
+def test_parquet_of_each_type_is_read_by_java_with_equal_rows(jvm: Path, parquet: Path) -> None:  # noqa: ARG001 (Java)
+    assert_equal_records(read_by_parquet_java(parquet), "parquet-java")
+
+
+def assert_equal_records(rows: Sequence[dict[str, Any]], reader: str) -> None:
+    full, *nulls = rows
     assert [row.pop("n") for row in (full, *nulls)] == [1, 2, 3]
     assert [set(row.values()) for row in nulls] == [{None}, {None}]
     wrong = {}
@@ -152,27 +176,49 @@ def test_avro_of_each_type_is_read_by_java_with_equal_rows(jvm: Path, avro: Path
         if show_sample(found) != show_sample(sample):
             wrong[text] = found
     assert full == {}
-    assert wrong == OTHERWISE.get("java", {})
+    assert wrong == OTHERWISE.get(reader, {})
 
 
 def read_by_java(path: Path) -> list[dict[str, Any]]:
-    """Read with all conversions of Avro's logical types; the text of a record is JSON."""
-    with run_jvm(jars.resolve("avro", ["org.apache.avro:avro:1.12.1"])) as java:
-        avro = java.org.apache.avro
-        model, times = avro.generic.GenericData(), avro.data.TimeConversions
-        for conversion in (
-            *(times.DateConversion, times.TimeMillisConversion, times.TimeMicrosConversion),
-            *(times.TimestampMillisConversion, times.TimestampMicrosConversion, times.TimestampNanosConversion),
-            *(avro.Conversions.DecimalConversion, avro.Conversions.UUIDConversion),
-        ):
-            model.addLogicalTypeConversion(conversion())
-        reader = avro.generic.GenericDatumReader(None, None, model)
-        file = avro.file.DataFileReader(java.java.io.File(str(path)), reader)
+    """Read with Avro's own library."""
+    with run_jvm(jars.resolve("avro", [AVRO])) as java:
+        model = logical_model(java)
+        reader = java.org.apache.avro.generic.GenericDatumReader(None, None, model)
+        file = java.org.apache.avro.file.DataFileReader(java.java.io.File(str(path)), reader)
         rows = []
         while file.hasNext():
             rows.append(json.loads(model.toString(file.next()), parse_float=read_number))
         file.close()
         return rows
+
+
+def read_by_parquet_java(path: Path) -> list[dict[str, Any]]:
+    """Read with Parquet's own library, which makes records of Avro; Hadoop's classes, that it names, are Spark's."""
+    of_hadoop = jars.pyspark_jars_dir().glob("hadoop-client-*.jar")
+    with run_jvm([*jars.resolve("parquet", [PARQUET, AVRO]), *of_hadoop]) as java:
+        parquet, model = java.org.apache.parquet, logical_model(java)
+        settings = parquet.conf.PlainParquetConfiguration()
+        settings.set("parquet.avro.add-list-element-records", "false")
+        file = parquet.io.LocalInputFile(java.java.io.File(str(path)).toPath())
+        reader = parquet.avro.AvroParquetReader.builder(file, settings).withDataModel(model).build()
+        rows = []
+        while (row := reader.read()) is not None:
+            rows.append(json.loads(model.toString(row), parse_float=read_number))
+        reader.close()
+        return rows
+
+
+def logical_model(java: Any) -> Any:
+    """Avro's model of data with all conversions of its logical types; the text of a record is JSON."""
+    avro = java.org.apache.avro
+    model, times = avro.generic.GenericData(), avro.data.TimeConversions
+    for conversion in (
+        *(times.DateConversion, times.TimeMillisConversion, times.TimeMicrosConversion),
+        *(times.TimestampMillisConversion, times.TimestampMicrosConversion, times.TimestampNanosConversion),
+        *(avro.Conversions.DecimalConversion, avro.Conversions.UUIDConversion),
+    ):
+        model.addLogicalTypeConversion(conversion())
+    return model
 
 
 def read_number(text: str) -> float | str:
@@ -201,6 +247,38 @@ def test_parquet_of_another_type_is_refused_by_spark(spark: "SparkSession", tmp_
     assert [row.n for row in rows] == [1, 2, 3]
 
 
+@dataclass
+class FileOfTypes(Shelf):
+    """An hour whose files are one that the writer has made."""
+
+    file: Path = Path()
+
+    def _put(self, hour: str, commit: str, table: pa.Table) -> File:
+        key, body = f"orders/{hour}/{commit}.parquet", self.file.read_bytes()
+        self.index.store.put(key, body, metadata={"s3lake-commit": commit})
+        return File(key, "", (), 0, self.offset, self.offset, table.num_rows, len(body))
+
+
+def test_a_table_of_iceberg_is_read_by_pyiceberg_with_equal_rows(s3_server: EmbeddedS3, tmp_path: Path) -> None:
+    file = write_file("parquet", tmp_path, left_out=NOT_OF_ICEBERG)
+    shelf = FileOfTypes(s3_server, tmp_path, file=file)
+    shelf.commit(FIVE, rows=3)
+    shelf.table().sync()
+    table = loaded(shelf).scan().to_arrow().sort_by("n").drop_columns("landed_hour")
+    assert_equal_rows(table, "pyiceberg", left_out=NOT_OF_ICEBERG)
+
+
+@pytest.mark.parametrize("text", NOT_OF_ICEBERG)
+def test_a_table_of_iceberg_refuses_a_type_that_it_does_not_have(
+    s3_server: EmbeddedS3, tmp_path: Path, text: str
+) -> None:
+    file = write_file("parquet", tmp_path, left_out=[one for one in SAMPLES if one != text])
+    shelf = FileOfTypes(s3_server, tmp_path, file=file)
+    shelf.commit(FIVE, rows=3)
+    with pytest.raises(TableConflictError, match="which Iceberg's tables do not have: give it as t"):
+        shelf.table().sync()
+
+
 def assert_equal_rows(table: pa.Table, reader: str, left_out: Sequence[str] = ()) -> None:
     cells = table_cells(table)
     assert cells.pop("n") == [1, 2, 3]
@@ -209,7 +287,7 @@ def assert_equal_rows(table: pa.Table, reader: str, left_out: Sequence[str] = ()
         if text in left_out:
             continue
         found, *nulls = cells.pop(f"c{number}")
-        assert nulls == [None, None], text
+        assert nulls == NULLS_OTHERWISE.get((reader, text), [None, None]), text
         if found != show_sample(sample):
             wrong[text] = found
     assert cells == {}
