@@ -26,11 +26,19 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 def decode_connect(
-    data: bytes, plain: Callable[[bytes], Any], *, has_floats: bool = True, null_to_default: bool = False
+    data: bytes,
+    plain: Callable[[bytes], Any],
+    described: Callable[[Any], Any] = keep,
+    *,
+    has_floats: bool = True,
+    null_to_default: bool = False,
 ) -> Any:
-    """Decode a value by the schema that it brings; `plain` decodes JSON without a schema.
+    """Decode a value by the schema that it brings.
 
     Args:
+        data: the value as Kafka has it.
+        plain: makes a value of JSON without a schema.
+        described: what is done to a value that its schema has decoded.
         has_floats: True if numbers become floats and doubles by their schema; else they stay as they are in JSON.
         null_to_default: whether the files have the default of a schema where Kafka has a null.
     """
@@ -41,7 +49,8 @@ def decode_connect(
     schema = bytes(envelope.schema)
     if schema == b"null":
         return plain(bytes(envelope.payload))
-    return _build_payload_cast(schema, has_floats, null_to_default)(parse_json(bytes(envelope.payload)))
+    cast = _build_payload_cast(schema, has_floats, null_to_default)
+    return described(cast(parse_json(bytes(envelope.payload))))
 
 
 @lru_cache(4096)

@@ -24,6 +24,7 @@ def build_decoder(
     converter: str,
     registry: Connection | None,
     plain: Callable[[Any], Any] = keep,
+    described: Callable[[Any], Any] = keep,
     *,
     has_floats: bool = True,
     null_to_default: bool = False,
@@ -34,6 +35,7 @@ def build_decoder(
     Args:
         registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
         plain: makes a value of parsed JSON that has no schema.
+        described: what is done to a value that a schema has decoded, or that is a number.
         has_floats, null_to_default: see `connect.decode_connect`.
         counted: see `protobuf.build_reader`.
     """
@@ -48,19 +50,20 @@ def build_decoder(
             return partial(
                 decode_connect_json.decode_connect,
                 plain=lambda data: plain(parse_json(data)),
+                described=described,
                 has_floats=has_floats,
                 null_to_default=null_to_default,
             )
         case "json_schema":
             return partial(_decode_json_schema, registry, plain, null_to_default)
         case "avro" | "protobuf":
-            return partial(_decode_registered, registry, counted, null_to_default)
+            return lambda data: described(_decode_registered(registry, counted, null_to_default, data))
         case "float":
             unpack = struct.Struct(_NUMBERS[converter]).unpack
-            return lambda data: SinglePrecision(unpack(data)[0])
+            return lambda data: described(SinglePrecision(unpack(data)[0]))
         case _:
             unpack = struct.Struct(_NUMBERS[converter]).unpack
-            return lambda data: unpack(data)[0]
+            return lambda data: described(unpack(data)[0])
 
 
 def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | None]) -> str:

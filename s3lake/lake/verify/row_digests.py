@@ -160,7 +160,7 @@ class StreamDigester:
             return _decode_line
         if shape.json_as_text and converter == "connect_json":
             nulls = name in shape.null_to_default
-            return lambda data: to_column_form(decode_connect(data, _decode_line, null_to_default=nulls))
+            return partial(decode_connect, plain=_decode_line, described=to_column_form, null_to_default=nulls)
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
         cast = (
             strip_schema if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
@@ -170,22 +170,25 @@ class StreamDigester:
             value = exclude_fields(value, paths)
             return value if value is None or cast is None else cast(value)
 
+        sort = sort_json_texts if converter == "protobuf" else keep
+
+        def described(value: Any) -> Any:
+            return sort(exclude_fields(to_column_form(value), paths))
+
+        # What `plain` returns is in the form of columns already: a decimal has that form once only.
         decode = build_decoder(
             converter,
             registry,
             plain,
+            described,
             null_to_default=name in shape.null_to_default,
             counted=list_counted(shape, name),
         )
-        is_plain = converter in ("json", "json_schema", STRING, BYTES)
-        sort = sort_json_texts if converter == "protobuf" else keep
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
-                return sort(exclude_fields(to_column_form(data.value), paths))
-            if type(data) is PlainJson:
-                return plain(parse_json(data))
-            return decode(data) if is_plain else sort(exclude_fields(to_column_form(decode(data)), paths))
+                return described(data.value)
+            return plain(parse_json(data)) if type(data) is PlainJson else decode(data)
 
         return read
 
