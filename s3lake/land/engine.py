@@ -22,6 +22,7 @@ from s3lake.index.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.land import binding
 from s3lake.land.spark import parallelism
 from s3lake.land.spark.failures import find_sql_refusal
+from s3lake.land.spark.private_pyspark import find_context
 from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement
 from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
@@ -274,7 +275,7 @@ class SqlJob:
 def _quietly(spark: SparkSession) -> Iterator[None]:
     """Silence Spark's log while failing records are searched: each failure is expected, and is a page long."""
     logger = logging.getLogger("SQLQueryContextLogger")
-    level, context = logger.level, getattr(spark, "_sc", None)
+    level, context = logger.level, find_context(spark)
     logger.setLevel(logging.CRITICAL)
     if context is not None:  # with Spark Connect the server has the log
         context.setLogLevel("OFF")

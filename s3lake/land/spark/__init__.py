@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s3lake.land.spark import class_archive, jars, launch, shared
+from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared
 from s3lake.land.spark.failures import translate_error
 from s3lake.land.spark.installation import agree, fit, ours
 from s3lake.scratch import scratch
@@ -127,26 +127,17 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
     with launch.end_when_interrupted():
         try:
             launch.launch(conf)
-            _forget_stopped()
+            private_pyspark.forget_stopped_session()
             return builder.getOrCreate()
         except Exception as error:
             raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
 
 
-def _forget_stopped() -> None:
-    """Spark stops a session by itself where its cluster is lost, and PySpark would go on with what is left of it."""
-    from pyspark.sql import SparkSession
-
-    last = SparkSession._instantiatedSession
-    if last is not None and last._jsc.sc().isStopped():
-        last.stop()
-
-
 def parallelism(session: SparkSession) -> int:
     """How many tasks run at once, now: executors come and go."""
-    context = getattr(session, "_sc", None)  # the public property raises if there is none
+    context = private_pyspark.find_context(session)
     if context is not None:
         return int(context.defaultParallelism)
     # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
-    shown = re.search(r"splits=(\d+)", session.range(1)._explain_string())  # type: ignore[operator]
+    shown = re.search(r"splits=(\d+)", private_pyspark.explain_plan(session.range(1)))
     return int(shown[1]) if shown else os.cpu_count() or 1

@@ -10,7 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from s3lake.land.spark import jars
+from s3lake.land.spark import jars, private_pyspark
 
 _WRITING_S = 60.0
 _TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java says with its version what they hold
@@ -48,13 +48,10 @@ def find_archive(java: Path) -> Path:
 
 def _keep(written: Path, archive: Path) -> None:
     """At this process's end: let the JVM end first, and make what it has written the archive."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None:  # the session was not made after all
+    process = private_pyspark.find_gateway_process()
+    if process is None or process.stdin is None:  # the session was not made after all
         return
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
+    private_pyspark.stop_active_context()
     process.stdin.close()  # which ends the JVM
     try:
         process.wait(_WRITING_S)

@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from s3lake.land.spark import private_pyspark
 from s3lake.scratch import scratch
 
 _SILENCE_S = 1.0
@@ -33,9 +34,7 @@ _is_ending = False
 
 def launch(settings: Mapping[str, str]) -> None:
     """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
-    from pyspark import SparkContext, java_gateway
-
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if private_pyspark.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
     text = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in settings.items())
@@ -46,11 +45,9 @@ def launch(settings: Mapping[str, str]) -> None:
             path.write_text(text, "utf-8")
         arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
-        java_gateway.Popen = _start  # type: ignore[assignment, attr-defined]
         try:
-            SparkContext._ensure_initialized()
+            private_pyspark.start_gateway(_start)
         finally:
-            java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
             if arguments_before is None:
                 del os.environ["PYSPARK_SUBMIT_ARGS"]
             else:
@@ -92,8 +89,6 @@ def end() -> None:
     global _is_ending
     if not _processes and not _is_ending:
         return
-    from pyspark import SparkContext
-
     with _starting:
         _silence()
         _ask_to_end()
@@ -104,7 +99,7 @@ def end() -> None:
             _signal(process, signal.SIGKILL)
             process.wait()
         _processes.clear()
-        SparkContext._gateway = SparkContext._jvm = None  # or the next session would ask a JVM that has ended
+        private_pyspark.forget_gateway()
         _is_ending = False
 
 
@@ -129,13 +124,11 @@ def _silence() -> None:
 
 
 def _ask_to_end() -> None:
-    from pyspark import SparkContext
-
     global _is_ending
     _is_ending = True
     for process in _processes:
         # One that does not serve yet has nothing to delete, and may wait for long until it looks at a signal.
-        _signal(process, signal.SIGKILL if SparkContext._gateway is None else signal.SIGTERM)
+        _signal(process, signal.SIGTERM if private_pyspark.has_gateway() else signal.SIGKILL)
 
 
 def _start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:

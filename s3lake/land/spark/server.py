@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.land.spark import parallelism, settings, start_session
+from s3lake.land.spark.private_pyspark import find_connect_service, find_gateway_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def serve(spark: model.Spark, host: str, port: int, idle_s: float | None, tell: 
             raise KeyboardInterrupt from None
         raise
     try:
-        service = _service(session)
+        service = find_connect_service(session)
         tell(f"sc://{host}:{service.localPort()}", parallelism(session))
         _wait(ending, service, idle_s)
     finally:
@@ -90,11 +91,6 @@ def _claim(host: str, port: int) -> None:
         raise ConfigurationError(f"--host {host} --port {port}: cannot listen there: {error.strerror}") from None
 
 
-def _service(session: Any) -> Any:
-    """Scala's object, whose methods say what runs."""
-    return getattr(getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"), "MODULE$")
-
-
 def _wait(ending: threading.Event, service: Any, idle_s: float | None) -> None:
     ended, since = None, time.monotonic()
     while not ending.wait(_POLL_S):
@@ -110,9 +106,9 @@ def _wait(ending: threading.Event, service: Any, idle_s: float | None) -> None:
 
 
 def _process() -> subprocess.Popen[bytes]:
-    from pyspark import SparkContext
-
-    return SparkContext._gateway.proc  # type: ignore[no-any-return, union-attr]
+    process = find_gateway_process()
+    assert process is not None  # the session of this process has started it
+    return process
 
 
 def _end(session: SparkSession) -> None:

@@ -1,0 +1,78 @@
+"""Everything that s3lake uses of PySpark and that PySpark does not document, each with its reason.
+
+PySpark may change it with any version: `s3lake_tests/land/spark/test_private_pyspark.py` fails then.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def has_gateway() -> bool:
+    """Return whether this process has a JVM that answers. PySpark starts one with a session, and does not say when."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
+
+
+def start_gateway(popen: Callable[..., Any]) -> None:
+    """Start the JVM by `popen`, before there is a session. PySpark reports its process only once the JVM answers."""
+    from pyspark import SparkContext, java_gateway
+
+    java_gateway.Popen = popen  # type: ignore[assignment, attr-defined]
+    try:
+        SparkContext._ensure_initialized()
+    finally:
+        java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
+
+
+def find_gateway_process() -> subprocess.Popen[bytes] | None:
+    """Return the process of the JVM, None if there is none: it is waited for, and PySpark only starts it."""
+    from pyspark import SparkContext
+
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def forget_gateway() -> None:
+    """Forget a JVM that has ended. Otherwise the next session would ask it."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def stop_active_context() -> None:
+    """Stop the context of this process, if there is one. `SparkContext.getOrCreate` would start one."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+
+
+def forget_stopped_session() -> None:
+    """Forget a session that Spark stopped by itself because its cluster is lost. PySpark would continue with it."""
+    from pyspark.sql import SparkSession
+
+    last = SparkSession._instantiatedSession
+    if last is not None and last._jsc.sc().isStopped():
+        last.stop()
+
+
+def find_context(session: SparkSession) -> SparkContext | None:
+    """Return the context of a session, None of Spark Connect: there `session.sparkContext` raises."""
+    return getattr(session, "_sc", None)
+
+
+def explain_plan(frame: DataFrame) -> str:
+    """Return the plan of a frame of Spark Connect as text. `DataFrame.explain` prints it."""
+    return frame._explain_string()  # type: ignore[operator, no-any-return]
+
+
+def find_connect_service(session: SparkSession) -> Any:
+    """Return Scala's object of the Spark Connect server, whose methods say what runs. Python has no call for it."""
+    return getattr(getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"), "MODULE$")
