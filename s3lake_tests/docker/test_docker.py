@@ -7,6 +7,7 @@ import pkgutil
 import re
 import runpy
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -28,7 +29,9 @@ from dagster_postgres import DagsterPostgresStorage
 from s3lake import cli
 from s3lake.config import load as configuration
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.land.spark import jars
+from s3lake.demo.process import free_ports
+from s3lake.land.spark import class_archive, jars
+from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.records.schema.registry import apicurio
 
 if sys.version_info >= (3, 11):
@@ -257,6 +260,55 @@ def test_image_has_a_java_that_spark_runs_on_and_no_root() -> None:
     assert java is not None
     assert int(java[1]) in jars.JAVA_MAJORS
     assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1:] == ["s3lake"]
+
+
+def test_image_is_built_with_every_file_that_s3lake_writes() -> None:
+    shipped = runpy.run_path(str(ROOT / "hatch_build.py"))["SHIPPED"]
+    ignore = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    build_stage = (DOCKER / "Dockerfile").read_text(encoding="utf-8").split("\nFROM ")[2]
+    copied = re.findall(r"^COPY (.+) (\S+)$", build_stage, re.MULTILINE)
+    # Each is copied to the path that it has in the clone, which is where hatch_build.py looks for it.
+    assert all(target == "./" or sources == target for sources, target in copied)
+    sources = {source for line, _ in copied for source in line.split()}
+    assert [path for path in shipped if f"!{path}" not in ignore] == []
+    assert [path for path in shipped if not {path, path.partition("/")[0]} & sources] == []
+
+
+def test_image_has_no_file_with_secrets() -> None:
+    ignore = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    kept = [line.removeprefix("!") for line in ignore if line.startswith("!")]
+    assert "*" in ignore
+    assert not {"docker", "docker/.env", ".git", "."} & set(kept)
+
+
+@pytest.mark.slow("starts a server of sessions; another test writes and uses an archive")
+@pytest.mark.usefixtures("jvm")
+def test_image_has_the_archive_of_sparks_classes_which_its_user_writes_and_sessions_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    cache = re.search(r"S3LAKE_CACHE=(\S+)", text)
+    assert cache is not None
+    made, user, written = (
+        text.index(part) for part in (f"-o s3lake -g s3lake /opt/dagster /opt/s3lake {cache[1]}", "USER s3lake", ".jsa")
+    )
+    assert made < user < written, "the user owns the cache, and runs what writes it"
+    (command,) = re.findall(r"^RUN (s3lake spark .*\.jsa)$", text, re.MULTILINE)
+    (port,) = free_ports(1)
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "cache"))
+    command = command.replace("15002", str(port)).replace("s3lake spark", f"'{sys.executable}' -m s3lake spark")
+    run = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    archive = class_archive.find_archive(jars.find_java())
+    assert run.stdout.splitlines()[-1] == str(archive)
+    (tmp_path / "cache" / "classes").chmod(0o555)
+    assert class_archive.java_options(jars.find_java()).startswith(f"-XX:SharedArchiveFile={archive} ")
 
 
 # The files at the root: `dagster dev` in a clone

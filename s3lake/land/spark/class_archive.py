@@ -12,7 +12,8 @@ from pathlib import Path
 
 from s3lake.land.spark import jars, private_pyspark
 
-_WRITING_S = 60.0
+WRITING_S = 300.0
+"""Until a JVM that writes the archive at its end has ended: 5 s on a quiet machine, minutes on a busy one."""
 _TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java says with its version what they hold
 # Java says on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -42,7 +43,8 @@ def find_archive(java: Path) -> Path:
     digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
-        digest.update(f"{jar} {status.st_size} {status.st_mtime_ns}".encode())
+        # Whole seconds: Java compares no more, and a layer of an image may keep no more.
+        digest.update(f"{jar} {status.st_size} {int(status.st_mtime)}".encode())
     return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
 
 
@@ -54,7 +56,7 @@ def _keep(written: Path, archive: Path) -> None:
     private_pyspark.stop_active_context()
     process.stdin.close()  # which ends the JVM
     try:
-        process.wait(_WRITING_S)
+        process.wait(WRITING_S)
         written.rename(archive)
     except (subprocess.TimeoutExpired, FileNotFoundError):
         return

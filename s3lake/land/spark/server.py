@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.land.spark import parallelism, settings, start_session
+from s3lake.land.spark.class_archive import WRITING_S
 from s3lake.land.spark.private_pyspark import find_connect_service, find_gateway_process
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _POLL_S = 1.0
-_ENDING_S = 60.0
 
 
 def serve(spark: model.Spark, host: str, port: int, idle_s: float | None, tell: Callable[[str, int], None]) -> None:
@@ -120,7 +120,7 @@ def _end(session: SparkSession) -> None:
     with contextlib.suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(_ENDING_S)
+        process.wait(WRITING_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -75,6 +75,19 @@ class TestWithoutSpark:
         java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
         assert class_archive.find_archive(java) != before
 
+    def test_a_layer_of_an_image_that_keeps_whole_seconds_has_the_same_archive(
+        self, java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        jar = tmp_path / "spark.jar"
+        jar.touch()
+        monkeypatch.setattr(jars, "pyspark_jars_dir", lambda: tmp_path)
+        os.utime(jar, ns=(0, 1_700_000_000_987_654_321))
+        before = class_archive.find_archive(java)
+        os.utime(jar, (0, 1_700_000_000))
+        assert class_archive.find_archive(java) == before
+        os.utime(jar, (0, 1_700_000_001))
+        assert class_archive.find_archive(java) != before
+
     def test_a_cache_that_cannot_be_written_is_done_without(self, java: Path, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("a file where the directory should be")
         assert class_archive.java_options(java) == ""
