@@ -18,6 +18,7 @@ from s3lake.index.commit.documents import collect_files
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
+from s3lake.orchestration.private_dagster import read_message
 from s3lake.orchestration.translator import sealed_key, sink_key
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class _Reporter(logging.Handler):
         self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        metadata = record.__dict__["dagster_meta"]
-        if metadata["dagster_event"] is None:
-            self._report(metadata["orig_message"])
+        message = read_message(record)
+        if message is not None:
+            self._report(message)
 
 
 def choose_ui_port() -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 
 from s3lake import hours
 from s3lake.config.model import Sink
@@ -25,6 +24,7 @@ from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
+from s3lake.orchestration.private_dagster import AssetCheckEvaluationTargetMaterializationData
 from s3lake.orchestration.sealed_hours import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 

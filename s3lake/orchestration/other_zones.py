@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Set as AbstractSet
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph, BaseAssetNode
 
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.overlapping_hours import OverlappingHours
+from s3lake.orchestration.private_dagster import BaseAssetGraph, BaseAssetNode
 
 NAME = "follow_other_zones"
 

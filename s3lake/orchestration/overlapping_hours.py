@@ -5,20 +5,18 @@ Dagster's own mapping between partitions of time refuses two time zones.
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 import dagster as dg
-from dagster._core.definitions.partitions.context import partition_loading_context
-from dagster._core.definitions.partitions.mapping import UpstreamPartitionsResult
-from dagster._core.definitions.partitions.subset import (
+
+from s3lake.orchestration.private_dagster import (
     AllPartitionsSubset,
+    DynamicPartitionsStore,
     PartitionsSubset,
     TimeWindowPartitionsSubset,
+    UpstreamPartitionsResult,
+    partition_loading_context,
+    send_as,
 )
-from dagster_shared.serdes.serdes import _WHITELIST_MAP  # no public way to say how a class is sent
-
-if TYPE_CHECKING:
-    from dagster._core.instance import DynamicPartitionsStore
 
 _HOUR_S = 3600
 
@@ -69,7 +67,7 @@ class OverlappingHours(dg.AllPartitionMapping):
         downstream_partitions_def: dg.PartitionsDefinition | None,
         upstream_partitions_def: dg.PartitionsDefinition,
         current_time: datetime | None = None,
-        dynamic_partitions_store: "DynamicPartitionsStore | None" = None,
+        dynamic_partitions_store: DynamicPartitionsStore | None = None,
     ) -> UpstreamPartitionsResult:
         """Return the hours that overlap the downstream partitions, and which of these hours do not exist."""
         with partition_loading_context(current_time, dynamic_partitions_store):
@@ -91,7 +89,7 @@ class OverlappingHours(dg.AllPartitionMapping):
         upstream_partitions_def: dg.PartitionsDefinition,
         downstream_partitions_def: dg.PartitionsDefinition,
         current_time: datetime | None = None,
-        dynamic_partitions_store: "DynamicPartitionsStore | None" = None,
+        dynamic_partitions_store: DynamicPartitionsStore | None = None,
     ) -> PartitionsSubset:
         """Return the existing partitions that overlap the hours and whose own hours are all over."""
         with partition_loading_context(current_time, dynamic_partitions_store):
@@ -113,9 +111,7 @@ class OverlappingHours(dg.AllPartitionMapping):
 
 
 # The daemon reads a code location without this package: there it is the class that it extends.
-_WHITELIST_MAP.object_serializers[OverlappingHours.__name__] = _WHITELIST_MAP.object_serializers[
-    dg.AllPartitionMapping.__name__
-]
+send_as(OverlappingHours, dg.AllPartitionMapping)
 
 
 def _require_windows(partitions: dg.PartitionsDefinition | None) -> dg.TimeWindowPartitionsDefinition:
