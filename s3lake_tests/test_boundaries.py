@@ -65,6 +65,7 @@ VERIFY_MAY_IMPORT = {
     "lake.objects": "it reads objects, and shares no code with the writer either",
     "records.schema.columns.types": "the types of columns that a manifest has",
     "records.schema.registry": "fetches the text of a schema",
+    "records.schema.registry.connection": "how a registry is reached",
     "records.schema.protobuf.compiler": "Google's compiler, and no meaning",
     "source.offsets": "where a topic begins and ends",
     "source.sources": "sources other than Kafka have no other reader",
@@ -105,6 +106,12 @@ WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 
 NAMED_TWICE = {"Record", "_Landing"}
 """Classes that have yet to get a name of their own. Nothing is added here."""
+
+WITH_CIRCLES = {
+    "config.model": "the rules of a sink's parts need the whole sink, which is made of them",
+    "lake.forwarding": "a destination takes an hour, which knows its destination",
+}
+"""Rooms whose modules import types from each other in a circle, and why. Nothing is added here."""
 
 LONGEST = 400
 LONGER: dict[str, tuple[int, str]] = {}
@@ -217,6 +224,15 @@ def test_no_modules_import_each_other_in_a_circle_nor_hide_one_in_a_function() -
     for found in _ours():
         # The package itself holds the public names, looked up when one is used.
         if found.importer and found.importer != found.imported and not found.types_only:
+            imported[found.importer].add(found.imported)
+    graphlib.TopologicalSorter(imported).prepare()
+
+
+def test_no_modules_import_each_other_in_a_circle_for_type_checkers_only() -> None:
+    imported: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in _ours():
+        is_left = any(_within(found.importer, [room]) and _within(found.imported, [room]) for room in WITH_CIRCLES)
+        if found.importer and found.importer != found.imported and not is_left:
             imported[found.importer].add(found.imported)
     graphlib.TopologicalSorter(imported).prepare()
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from s3lake.records.convert.read.keys_and_values import RecordEnvelope
     from s3lake.records.layout.pieces import Piece
     from s3lake.records.schema.columns.types import Columns
-    from s3lake.records.schema.registry import Connection
+    from s3lake.records.schema.registry.connection import Connection
     from s3lake.records.transform.sql.query import Projection
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 

@@ -22,7 +22,8 @@ from s3lake.land.change.hour_change import CannotChange
 from s3lake.land.change.staged_copies import StagedCopies, copy_object
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.records.encode import FileFormat
-from s3lake.records.encode.joined_files import Behind, Joiner, JoinKey, open_joiner, read_join_key
+from s3lake.records.encode.background_work import BackgroundWork
+from s3lake.records.encode.joined_files import Joiner, JoinKey, open_joiner, read_join_key
 from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
@@ -41,7 +42,7 @@ class _NewObject:
 
     upload: Upload
     joiner: Joiner
-    sending: Behind
+    sending: BackgroundWork
     shape: ObjectShape | None
     sources: Digest = field(default_factory=Digest)
 
@@ -100,7 +101,7 @@ class FileJoiner:
             with ExitStack() as stack:
                 copies = stack.enter_context(StagedCopies(self.store))
                 store = copies.store if self.shapes else self.store
-                encoding = stack.enter_context(Behind(self.rule.budget // 8))
+                encoding = stack.enter_context(BackgroundWork(self.rule.budget // 8))
                 ahead = stack.enter_context(ThreadPoolExecutor(1, "s3lake-ahead"))
                 for source, opening in self._open(sources, ahead):
                     try:
@@ -145,13 +146,13 @@ class FileJoiner:
     def _format(self, stream: str) -> FileFormat:
         return _DEAD_LETTERS if stream == DEAD_LETTERS else self.rule.formats[stream]
 
-    def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _NewFileSet:
+    def _begin(self, store: Store, spill: Spill, encoding: BackgroundWork, source: FileSet, form: _Form) -> _NewFileSet:
         first, chunk = source.first, self.rule.budget // 8
         span = FileNumbers(first.first_offset, first.last_offset, 0, 0, 0)
         objects: dict[str, _NewObject] = {}
         for stream, like in form:
             key = None if self.keys.deferred else self._key(first.partition, first.group, span, stream)
-            upload, sending = Upload(store, key, {COMMIT: self.commit}, spill), Behind(PART_BYTES)
+            upload, sending = Upload(store, key, {COMMIT: self.commit}, spill), BackgroundWork(PART_BYTES)
             new = open_joiner(self._format(stream), like, partial(_send, sending, upload), spill, encoding, chunk=chunk)
             objects[stream] = _NewObject(upload, new, sending, self.shapes.get(stream))
         return _NewFileSet(objects, first.partition, first.group, span)
@@ -176,5 +177,5 @@ class FileJoiner:
         return files
 
 
-def _send(sending: Behind, upload: Upload, data: bytes) -> None:
+def _send(sending: BackgroundWork, upload: Upload, data: bytes) -> None:
     sending.do(partial(upload.write, data), len(data))

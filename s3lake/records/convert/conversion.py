@@ -18,7 +18,7 @@ from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.object_columns import TableRows
-from s3lake.records.convert.read.keys_and_values import Column, RecordEnvelope, Rows
+from s3lake.records.convert.read.keys_and_values import Column, RecordEnvelope, Rows, read_column
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import group_by_id
 from s3lake.records.convert.rows import headers, lines, sidecars, tables
@@ -28,7 +28,7 @@ from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.columns.limits import Limits, Rule
 from s3lake.records.schema.columns.types import Columns, fields_of
 from s3lake.records.schema.columns.union import merge_columns
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 
 
 @dataclass
@@ -260,8 +260,8 @@ class Conversion:
         if part in changed:
             column, refused = changed[part].finish(texts=request.texts, spliced=request.spliced)
         else:
-            converter = CONVERTERS[self.key if part == "key" else self.value]
-            column, refused = converter.read(batch.column(part), request)
+            converter = self.key if part == "key" else self.value
+            column, refused = read_column(converter, batch.column(part), request)
         return column if self.connect_properties else column.without_connect_properties(), refused
 
     def _groups(self, rows: Rows) -> Iterator[Rows]:

@@ -15,7 +15,7 @@ from s3lake.records.encode.formats import CODECS, FileFormat
 
 if TYPE_CHECKING:
     from s3lake.records.encode import Disk, Encoder
-    from s3lake.records.encode.joined_files import Behind
+    from s3lake.records.encode.background_work import BackgroundWork
 
 # Arrow's gzip is zlib's. Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
 _DEFAULT_LEVELS = {"gzip": 6, "zstd": 1}
@@ -121,7 +121,7 @@ class ParquetEncoder:
 class ParquetJoiner:
     """Rows of several files with the same columns: read here, written by the thread `behind`."""
 
-    def __init__(self, encoder: Encoder, schema: bytes, behind: Behind) -> None:
+    def __init__(self, encoder: Encoder, schema: bytes, behind: BackgroundWork) -> None:
         """`schema` is what `schema_of` says of each of the files."""
         self._encoder, self._behind = encoder, behind
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from s3lake.index.store.upload import Spill
 from s3lake.records.encode import FileFormat
+from s3lake.records.encode.background_work import BackgroundWork
 from s3lake.records.encode.formats import FORMATS
-from s3lake.records.encode.joined_files import Behind, open_joiner, read_join_key
+from s3lake.records.encode.joined_files import open_joiner, read_join_key
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.kit.codecs import COMPRESSED, TEXT_CODECS, decompress
 from s3lake_tests.records.encode.tables import EVERYTHING, batches, plain_rows
@@ -28,7 +29,7 @@ def joined(form: FileFormat, bodies: Sequence[bytes], chunk: int = 10**6) -> byt
     assert not others, "they are not alike"
     out: list[bytes] = []
     spill = Spill()
-    with Behind(10**6) as behind:
+    with BackgroundWork(10**6) as behind:
         file = open_joiner(form, like, out.append, spill, behind, chunk=chunk)
         for body in bodies:
             file.add(io.BytesIO(body))

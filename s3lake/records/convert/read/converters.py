@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from s3lake.records.convert.read.keys_and_values import Column
-    from s3lake.records.convert.read.value_checks import Refusals
-    from s3lake.records.schema.registry import Connection
+    from s3lake.records.schema.registry.connection import Connection
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,9 @@ class ConverterRequest:
         return self.registry
 
 
-ReadColumn = Callable[["pa.BinaryArray", ConverterRequest], "tuple[Column, Refusals]"]
-"""Takes the bytes as Kafka has them; refused rows hold anything."""
+ReadColumn = Callable[["pa.BinaryArray", ConverterRequest], Any]
+"""Takes the bytes as Kafka has them. Returns a `keys_and_values.Column`, in which refused rows hold anything, and the
+reasons by row. `keys_and_values.read_column` calls it, and has its types."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.records.convert.read import value_checks
-from s3lake.records.convert.read.converters import CONVERTERS, ConverterSpec
+from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest, ConverterSpec
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
 from s3lake.records.schema.avro import write_schema
@@ -289,6 +289,17 @@ class Rows:
     def timestamps(self) -> pa.Int64Array:
         """The records' timestamps in epoch milliseconds; Spark gives microseconds."""
         return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
+
+
+def read_column(converter: str, raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:
+    """Read keys or values with a converter. Return them, and the refused rows with their reasons.
+
+    Raises:
+        TransientError: a Schema Registry did not answer.
+        ConfigurationError: it refused the request.
+    """
+    column, refused = CONVERTERS[converter].read(raw, request)
+    return column, refused
 
 
 def check_json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
-from s3lake.records.convert.read.keys_and_values import Column, Schemas
+from s3lake.records.convert.read.converters import ConverterRequest
+from s3lake.records.convert.read.keys_and_values import Column, Schemas, read_column
 from s3lake.records.transform.chain.chain import Chain
 from s3lake.records.transform.chain.header_column import replace_column
 from s3lake.records.transform.chain.one_by_one import Transformed, apply_links
@@ -57,7 +57,7 @@ def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Col
             null_to_default=side in transforms.null_to_default,
             exact=transforms.exact,
         )
-        column, wrong = CONVERTERS[converter].read(batch.column(side), request)
+        column, wrong = read_column(converter, batch.column(side), request)
         refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
         columns[side] = column
     return columns, refused

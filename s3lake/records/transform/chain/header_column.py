@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.records.transform.step.record import Header
+from s3lake.records.transform.step.record_values import Header
 
 
 def replace_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:

@@ -23,9 +23,10 @@ from s3lake.records.transform.chain.header_column import (
     read_headers,
     replace_column,
 )
-from s3lake.records.transform.step.record import Header, Record
+from s3lake.records.transform.step.record import Record
 from s3lake.records.transform.step.record_values import (
     NOT_READ,
+    Header,
     MarkInstants,
     TransformError,
     decode,

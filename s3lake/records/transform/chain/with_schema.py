@@ -24,8 +24,8 @@ from s3lake.records.transform.chain.chain import Chain, Link
 from s3lake.records.transform.chain.header_column import append_headers, read_headers, replace_column
 from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, finish, to_milliseconds
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record import Header, Record, Side, Step
-from s3lake.records.transform.step.record_values import NOT_READ, TransformError, decode
+from s3lake.records.transform.step.record import Record, Step
+from s3lake.records.transform.step.record_values import NOT_READ, Header, Side, TransformError, decode
 from s3lake.records.transform.step.schema_group import Group, Typed
 from s3lake.text.masking import strip_values
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from s3lake.records.transform.families.timestamps import TYPED, format_time
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
-from s3lake.records.transform.step.record import Side, Step, change_object, change_side, later
+from s3lake.records.transform.step.record import Step, change_object, change_side, later
 from s3lake.records.transform.step.record_values import (
     DAY_MS,
     FineInstant,
     Float32,
     Instant,
     MicroTime,
+    Side,
     TimeOfDay,
     TransformError,
     describe,

@@ -14,7 +14,7 @@ from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import Primitive
 from s3lake.records.transform.families.casts import cast_value
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.record_values import Side
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,

@@ -15,7 +15,6 @@ from s3lake.records.transform.families.java_regex import compile_java, compile_r
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import (
     Record,
-    Side,
     Step,
     add_constant,
     change_headers,
@@ -34,6 +33,7 @@ from s3lake.records.transform.step.record_values import (
     MicroTime,
     MicroTimestamp,
     NanoTimestamp,
+    Side,
     TimeOfDay,
     Timestamp,
     TransformError,

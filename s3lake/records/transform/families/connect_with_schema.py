@@ -21,8 +21,7 @@ from s3lake.records.schema.columns.details import Detail, set_property
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
 from s3lake.records.transform.families.connect import mask_value
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.record_values import TransformError, to_header
+from s3lake.records.transform.step.record_values import Side, TransformError, to_header
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,

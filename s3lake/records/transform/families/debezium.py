@@ -13,16 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
-from s3lake.records.transform.step.record import (
-    MISSING,
-    Header,
-    Record,
-    Step,
-    later,
-    require_object,
-    require_topic,
-)
-from s3lake.records.transform.step.record_values import TransformError, describe, to_header
+from s3lake.records.transform.step.record import MISSING, Record, Step, later, require_object, require_topic
+from s3lake.records.transform.step.record_values import Header, TransformError, describe, to_header
 from s3lake.text.option_values import parse_bool
 
 ENVELOPE = ".Envelope"

@@ -31,8 +31,8 @@ from s3lake.records.transform.families.debezium import (
 )
 from s3lake.records.transform.families.iggy_with_schema import set_member
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record import MISSING, Header
-from s3lake.records.transform.step.record_values import TransformError, to_header
+from s3lake.records.transform.step.record import MISSING
+from s3lake.records.transform.step.record_values import Header, TransformError, to_header
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,

@@ -11,16 +11,8 @@ from typing import Any, Literal
 
 from s3lake.records.transform.families.timestamps import PRECISIONS, TARGETS, TYPED, format_time, from_unix, to_unix
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
-from s3lake.records.transform.step.record import (
-    Header,
-    Record,
-    Step,
-    add_constant,
-    add_headers,
-    change_headers,
-    get_field,
-)
-from s3lake.records.transform.step.record_values import Instant, TransformError, describe
+from s3lake.records.transform.step.record import Record, Step, add_constant, add_headers, change_headers, get_field
+from s3lake.records.transform.step.record_values import Header, Instant, TransformError, describe
 from s3lake.text.dates.java import DatePattern
 
 _PARTS = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
-from s3lake.records.transform.step.record import Side, Step, change_object, change_side, later
+from s3lake.records.transform.step.record import Step, change_object, change_side, later
 from s3lake.records.transform.step.record_values import (
     DAY_MS,
     Date,
     Instant,
+    Side,
     TimeOfDay,
     Timestamp,
     TransformError,

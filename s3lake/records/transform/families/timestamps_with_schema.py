@@ -8,8 +8,7 @@ from typing import Any
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import TICKS, Primitive
 from s3lake.records.transform.step import group_values
-from s3lake.records.transform.step.record import Side
-from s3lake.records.transform.step.record_values import TransformError
+from s3lake.records.transform.step.record_values import Side, TransformError
 from s3lake.records.transform.step.schema_group import (
     Changed,
     Group,

@@ -7,8 +7,8 @@ https://docs.confluent.io/kafka-connectors/transforms/current/drop.html and …/
 from __future__ import annotations
 
 from s3lake.records.transform.step.option_reader import OptionReader
-from s3lake.records.transform.step.record import Record, Side, Step, later
-from s3lake.records.transform.step.record_values import TransformError
+from s3lake.records.transform.step.record import Record, Step, later
+from s3lake.records.transform.step.record_values import Side, TransformError
 
 _SCHEMAS = ("nullify", "retain", "validate", "force_optional")
 _TOMBSTONE = frozenset({"tombstone"})

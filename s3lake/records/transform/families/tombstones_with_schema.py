@@ -8,7 +8,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from s3lake.records.schema.columns.details import Detail
-from s3lake.records.transform.step.record import Side
+from s3lake.records.transform.step.record_values import Side
 from s3lake.records.transform.step.schema_group import Changed, Group, Typed, is_required
 
 

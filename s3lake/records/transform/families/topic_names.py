@@ -13,8 +13,8 @@ from typing import Any
 from s3lake.records.transform.families.casts import cast_value
 from s3lake.records.transform.families.java_regex import compile_java
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
-from s3lake.records.transform.step.record import Record, Side, Step, later, require_topic
-from s3lake.records.transform.step.record_values import TransformError, describe
+from s3lake.records.transform.step.record import Record, Step, later, require_topic
+from s3lake.records.transform.step.record_values import Side, TransformError, describe
 from s3lake.text.option_values import parse_bool
 
 _TOPIC = frozenset({"topic"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3lake.records.transform.step.record import Side, require_topic
-from s3lake.records.transform.step.record_values import TransformError
+from s3lake.records.transform.step.record import require_topic
+from s3lake.records.transform.step.record_values import Side, TransformError
 from s3lake.records.transform.step.schema_group import Changed, Group
 
 

@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from s3lake.records.transform.step.record_values import NOT_READ, TransformError, describe
+from s3lake.records.transform.step.record_values import NOT_READ, Header, Side, TransformError, describe
 
 if TYPE_CHECKING:
     from s3lake.records.transform.step.schema_group import Changed, Group
 
-Side = Literal["key", "value"]
-Header = tuple[str, bytes | None]
 
 MISSING: Any = object()
 """A field that an object does not have; null is None."""

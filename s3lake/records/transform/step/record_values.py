@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -16,6 +16,12 @@ from s3lake.text.masking import quote
 
 DAY_MS = 86_400_000
 _SHOWN = 60
+
+Side = Literal["key", "value"]
+"""The keys, or the values, of a batch; of one record its key or its value."""
+
+Header = tuple[str, bytes | None]
+"""The name of a header, and its value; names may repeat."""
 
 NOT_READ: Any = object()
 """A key or value that no transform reads."""

@@ -19,8 +19,7 @@ from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import NAME_SPACE, Detail
 from s3lake.records.schema.columns.types import PLACEHOLDER, Primitive, Struct, Type, fields_of
 from s3lake.records.schema.connect_schema import Schema
-from s3lake.records.transform.step.record import Header, Side
-from s3lake.records.transform.step.record_values import TransformError
+from s3lake.records.transform.step.record_values import Header, Side, TransformError
 
 Refusals = dict[int, str]
 """Place in a group -> reason."""

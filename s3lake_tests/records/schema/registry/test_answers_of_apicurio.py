@@ -6,7 +6,8 @@ import pytest
 
 from s3lake.errors import ConfigurationError
 from s3lake.records.convert.conversion import Conversion
-from s3lake.records.schema.registry import Client, Connection, UnknownSchema
+from s3lake.records.schema.registry import Client, UnknownSchema
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.schema.registry.apicurio import Apicurio

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion, Converted
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit import oracles
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.apicurio import Apicurio

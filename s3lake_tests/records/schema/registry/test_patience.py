@@ -7,7 +7,8 @@ import pytest
 
 from s3lake.errors import TransientError
 from s3lake.records.schema import registry
-from s3lake.records.schema.registry import Client, Connection
+from s3lake.records.schema.registry import Client
+from s3lake.records.schema.registry.connection import Connection
 
 
 class Clock:

@@ -19,7 +19,7 @@ from google.protobuf import message_factory
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit import oracles
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry import random_records

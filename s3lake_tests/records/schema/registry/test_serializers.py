@@ -13,7 +13,7 @@ from google.protobuf import message_factory
 from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.schema.columns.types import to_document
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
 from s3lake_tests.records.schema.registry.apicurio import Apicurio

@@ -10,7 +10,7 @@ import pytest
 from s3lake.lake.verify.decode_avro import build_reader
 from s3lake.records.convert.read.avro import avro_values
 from s3lake.records.convert.read.converters import ConverterRequest
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.read.avro.test_avro_values import record

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from s3lake.records.convert.conversion import Conversion, Converted
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit.protobuf_messages import NEW, ROOT, SCALARS, Field, Java, Made, Schema, random_schema, start_java
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.test_empty_structs import bare

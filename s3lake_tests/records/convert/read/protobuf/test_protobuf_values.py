@@ -14,7 +14,7 @@ from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.connect_schema import SchemaError
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry import Connection
+from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.encode.written_files import written
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from s3lake.records.encode.joined_files import Behind
+from s3lake.records.encode.background_work import BackgroundWork
 
 
 def test_who_gives_more_than_may_wait_waits() -> None:
     held, taken = threading.Event(), list[int]()
-    with Behind(2) as behind:
+    with BackgroundWork(2) as behind:
 
         def give() -> None:
             for number in range(4):
@@ -30,7 +30,7 @@ def test_what_goes_wrong_is_raised_by_what_is_given_after_it_or_at_the_end() -> 
     def fail() -> None:
         raise ValueError("broken")
 
-    with Behind(0) as behind:
+    with BackgroundWork(0) as behind:
         behind.do(fail, 1)
         with pytest.raises(ValueError, match="broken"):
             behind.do(bool, 1)
@@ -41,7 +41,7 @@ def test_what_goes_wrong_is_raised_by_what_is_given_after_it_or_at_the_end() -> 
 
 def test_what_waits_at_the_end_is_not_done() -> None:
     held, done = threading.Event(), list[int]()
-    with Behind(10) as behind:
+    with BackgroundWork(10) as behind:
         behind.do(held.wait, 1)
         behind.do(partial(done.append, 1), 1)
         threading.Timer(0.1, held.set).start()
