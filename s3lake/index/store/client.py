@@ -7,12 +7,11 @@ import functools
 import os
 import threading
 from collections.abc import Mapping
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from s3lake.errors import ConfigurationError
+from s3lake.index.store import private_botocore
 from s3lake.index.store.connection import S3Connection
 
 _CREATE = ("PutObject", "CreateMultipartUpload")
@@ -80,13 +79,9 @@ def _open_session(connection: S3Connection) -> Any:
 
     # A session of its own: boto3's default session is one per process, and not safe with threads.
     core = botocore.session.Session(profile=connection.profile)
-    # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
-    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
-    core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
+    private_botocore.speed_up(core)
     if connection.source is not None:
-        resolver = core.get_component("credential_provider")
-        methods = _METHODS[connection.source]
-        resolver.providers = [provider for provider in resolver.providers if provider.METHOD in methods]
+        private_botocore.keep_credential_sources(core, _METHODS[connection.source])
     if connection.access_key_id is not None:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
@@ -103,24 +98,6 @@ def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]
     if connection.checksum is not None:
         extra |= {"ChecksumAlgorithm": connection.checksum} if operation in _UPLOAD else {"ChecksumMode": "ENABLED"}
     return extra
-
-
-@functools.cache
-def _load_models(path: str | None) -> Any:
-    """Return botocore's models of services. Each session would read them again: 40 of the 50 ms of a client."""
-    from botocore.loaders import create_loader
-
-    return create_loader(path)
-
-
-def _parse_timestamp(value: str) -> datetime:
-    """Parse a date of HTTP, or any other that botocore knows."""
-    from botocore.utils import parse_timestamp
-
-    try:
-        return parsedate_to_datetime(value)
-    except (TypeError, ValueError):
-        return parse_timestamp(value)  # type: ignore[no-any-return]
 
 
 def _list_proxies(connection: S3Connection) -> dict[str, str] | None:
@@ -142,11 +119,6 @@ _METHODS = {
 def _assume(core: Any, connection: S3Connection) -> None:
     """Let the session use the credentials of the role, and renew them before they expire."""
     from botocore.config import Config
-    from botocore.credentials import (
-        AssumeRoleCredentialFetcher,
-        AssumeRoleWithWebIdentityCredentialFetcher,
-        DeferredRefreshableCredentials,
-    )
 
     limits = Config(
         connect_timeout=connection.connect_timeout_s,
@@ -171,13 +143,10 @@ def _assume(core: Any, connection: S3Connection) -> None:
         "ExternalId": connection.role_external_id,
     }
     extra = {name: value for name, value in settings.items() if value is not None}
-    shared = {"client_creator": create_token_client, "role_arn": connection.role_arn, "extra_args": extra}
-    if connection.role_token_file:
-        load = functools.partial(_read_token, connection.role_token_file)
-        fetcher = AssumeRoleWithWebIdentityCredentialFetcher(web_identity_token_loader=load, **shared)
-    else:
-        fetcher = AssumeRoleCredentialFetcher(source_credentials=core.get_credentials(), **shared)
-    core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+    load_token = functools.partial(_read_token, connection.role_token_file) if connection.role_token_file else None
+    private_botocore.assume_role(
+        core, load_token, client_creator=create_token_client, role_arn=connection.role_arn, extra_args=extra
+    )
 
 
 def _read_token(path: str) -> str:
