@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from s3lake.orchestration.io_manager import KafkaHours as KafkaHours
     from s3lake.orchestration.io_manager import SinkIOManager as SinkIOManager
     from s3lake.orchestration.overlapping_hours import OverlappingHours as OverlappingHours
+    from s3lake.orchestration.preload.run_launcher import PreloadedRunLauncher as PreloadedRunLauncher
     from s3lake.orchestration.s3_resource import S3Resource as S3Resource
     from s3lake.orchestration.spark_resource import SparkResource as SparkResource
     from s3lake.orchestration.translator import SinkTranslator as SinkTranslator
@@ -50,6 +51,7 @@ _NAMES = {
     "orchestration.downstream": ["forward", "on_sealed_hours"],
     "orchestration.io_manager": ["KafkaHours", "SinkIOManager"],
     "orchestration.overlapping_hours": ["OverlappingHours"],
+    "orchestration.preload.run_launcher": ["PreloadedRunLauncher"],
     "orchestration.s3_resource": ["S3Resource"],
     "orchestration.spark_resource": ["SparkResource"],
     "orchestration.translator": ["SinkTranslator", "dead_letters_key", "hourly", "sealed_key", "sink_key"],
