@@ -53,6 +53,7 @@ sinks:
 _INSTANCE = """\
 telemetry: {enabled: false}
 nux: {enabled: false}
+run_launcher: {module: s3lake, class: PreloadedRunLauncher}
 run_queue: {dequeue_interval_seconds: 1}
 concurrency:
   runs: {max_concurrent_runs: 1}
