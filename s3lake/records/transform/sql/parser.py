@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s3lake.records.transform.sql.query import META, ComputedField, CopiedField, Path, Query, Star
+from s3lake.records.transform.sql.spark_functions import FUNCTIONS
+from s3lake.records.transform.sql.sql_words import CALL_NOTHING, NODES
 from s3lake.text.option_values import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,57 +24,8 @@ if TYPE_CHECKING:
 _LONGEST = 100_000  # characters, which the parser reads in about a second
 _DEEPEST = 30  # brackets in one another; the parser needs some 15 frames of Python's 1,000 for each
 
-# Words before a parenthesis that call nothing.
-_CALLING_NOTHING = (
-    "all and as between both by case distinct div else end escape except exclude for from in interval is leading like "
-    "ilike not or regexp replace rlike then trailing using when where xor"
-)
-_SYNTAX = frozenset(_CALLING_NOTHING.split())
 _BARE = {"current_date", "current_time", "current_timestamp", "current_user", "localtimestamp", "session_user"}
 _LIKES = {"like", "ilike", "rlike"}
-# Nodes of sqlglot's tree that are not functions, whose names are checked one by one.
-_NODES = (
-    "Add Alias All Any AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift "
-    "BitwiseXor Boolean Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape "
-    "FromTimeZone GT GTE HexString ILike Identifier In IntDiv Interval IntervalSpan Is JSONPath JSONPathKey "
-    "JSONPathRecursive JSONPathRoot JSONPathSubscript JSONPathWildcard Kwarg LT LTE Lambda Like Literal Mod Mul NEQ "
-    "Neg Not Null NullSafeEQ NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
-)
-_EXPRESSIONS = frozenset(_NODES.split())
-_FUNCTIONS = (
-    "abs acos acosh add_months aggregate array array_append array_compact array_contains array_distinct array_except "
-    "array_insert array_intersect array_join array_max array_min array_position array_prepend array_remove "
-    "array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 "
-    "atanh base64 between bigint bin binary bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number "
-    "bitmap_count boolean bround btrim cardinality cast cbrt ceil ceiling char char_length character_length chr "
-    "coalesce collate collation concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add "
-    "date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname "
-    "dayofmonth dayofweek dayofyear decimal decode degrees div double e element_at elt encode endswith equal_null "
-    "exists exp expm1 extract factorial filter find_in_set flatten float floor forall format_number format_string "
-    "from_csv from_json from_unixtime from_utc_timestamp get get_json_object getbit greatest hash hex "
-    "hll_sketch_estimate hll_union hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_variant_null isnan "
-    "isnotnull isnull json_array_length json_object_keys last_day lcase least left len length levenshtein like ln "
-    "locate log log10 log1p log2 lower lpad ltrim luhn_check make_date make_dt_interval make_interval make_timestamp "
-    "make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key "
-    "map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with mask md5 minute mod "
-    "month monthname months_between named_struct nanvl negative next_day nullif nullifzero nvl nvl2 octet_length "
-    "overlay parse_json parse_url pi pmod position positive pow power printf quarter radians raise_error reduce regexp "
-    "regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat "
-    "replace reverse right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant sec second "
-    "sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size slice smallint "
-    "sort_array soundex space split split_part sqrt startswith str_to_map string struct substr substring "
-    "substring_index tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff "
-    "tinyint to_binary to_char to_csv to_date to_json to_number to_timestamp to_timestamp_ltz to_timestamp_ntz "
-    "to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values "
-    "translate trim trunc try_add try_cast try_divide try_element_at try_make_interval try_make_timestamp "
-    "try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract "
-    "try_to_binary try_to_number try_to_timestamp try_url_decode try_validate_utf8 try_variant_get typeof ucase "
-    "unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode "
-    "validate_utf8 varchar variant_get weekday weekofyear width_bucket xpath xpath_boolean xpath_double xpath_float "
-    "xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with"
-)
-FUNCTIONS = frozenset(_FUNCTIONS.split())
-"""Functions of Spark 4 whose result depends on the record and on nothing else; sorted, in lower case."""
 
 
 @lru_cache(maxsize=64)
@@ -214,7 +167,7 @@ def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) 
     if after[:1] != ["("]:
         if quoted or name not in _BARE or before == ".":
             return
-    elif not quoted and (name in _SYNTAX or (name in ("any", "some") and before in _LIKES)):
+    elif not quoted and (name in CALL_NOTHING or (name in ("any", "some") and before in _LIKES)):
         return
     elif before == ".":
         raise ValueError(
@@ -272,7 +225,7 @@ def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
             raise ValueError(f"{clause}: * is in an expression: name the fields")
         if isinstance(node, exp.Star) and _list_parts(node):
             raise ValueError(f"{clause}: EXCEPT and REPLACE are in an expression: name the fields")
-        if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
+        if not isinstance(node, exp.Func) and type(node).__name__ not in NODES:
             shown = f"not supported ({type(node).__name__})"
             if isinstance(node, exp.Query | exp.Window):
                 shown = "a subquery" if isinstance(node, exp.Query) else "a window"

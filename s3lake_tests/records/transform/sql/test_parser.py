@@ -6,9 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
-from s3lake.records.transform.sql.parser import FUNCTIONS, parse
+from s3lake.records.transform.sql.parser import parse
 from s3lake.records.transform.sql.query import ComputedField, CopiedField, Star
+from s3lake.records.transform.sql.spark_functions import FUNCTIONS
+from s3lake.records.transform.sql.sql_words import NODES
 from s3lake_tests.kit.cost import cpu_ratio
 
 
@@ -129,6 +132,12 @@ def test_the_documents_name_every_function_that_is_allowed() -> None:
     text = (Path(__file__).parents[4] / "docs" / "transforms.md").read_text("utf-8")
     rows = text.partition("## SQL")[2].partition("\n## ")[0].partition("|---|---|")[2]
     assert set(re.findall(r"`(\w+)`", rows)) == FUNCTIONS
+
+
+def test_each_allowed_node_is_a_class_of_the_parser() -> None:
+    classes = {name: getattr(exp, name, None) for name in NODES}
+
+    assert [name for name, node in classes.items() if node is None or not issubclass(node, exp.Expression)] == []
 
 
 CALLS = ["()", "(a)", "(a, b)", "(a, b, c)", "(a, b, c, d)", "(a, b, c, d, e, f)"]
