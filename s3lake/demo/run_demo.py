@@ -37,6 +37,7 @@ def backfill(demo: Demo, report: Callable[[str], None]) -> None:
 
     Raises:
         DagsterError: a step failed.
+        KeyboardInterrupt: the process is asked to end.
     """
     logger = logging.Logger("s3lake demo")
     logger.addHandler(_Reporter(report))
@@ -47,12 +48,15 @@ def backfill(demo: Demo, report: Callable[[str], None]) -> None:
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
 
         def run(selection: Sequence[dg.AssetKey], first: str, last: str) -> None:
-            job.execute_in_process(
-                asset_selection=list(selection),
-                tags=dagster_names.range_tags(first, last),
-                run_config={"loggers": {"demo": {}}},
-                instance=instance,
-            )
+            try:
+                job.execute_in_process(
+                    asset_selection=list(selection),
+                    tags=dagster_names.range_tags(first, last),
+                    run_config={"loggers": {"demo": {}}},
+                    instance=instance,
+                )
+            except dg.DagsterExecutionInterruptedError:  # Ctrl-C and SIGTERM, while Dagster runs
+                raise KeyboardInterrupt from None
 
         run([sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
         for sink, topic in routes:
