@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from s3lake import hours
-from s3lake.cli.check import check_topics
+from s3lake.cli.connection_checks import check_topics
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.source.kafka import offsets
