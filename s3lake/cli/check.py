@@ -1,12 +1,14 @@
 """The command that validates a configuration, and with --connect everything that it names."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
 from s3lake import hours
-from s3lake.cli.connection_checks import connection_checks, try_connection
+from s3lake.cli.connection_checks import check_spark, connection_checks, try_connection
 from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
 from s3lake.config.draft import LoadedConfig
@@ -28,6 +30,9 @@ def run_check(
             help="Also try all that a run needs: Kafka, S3, registries, tables, destinations. Nothing is left behind.",
         ),
     ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="With --connect: also start Spark's session, and run a job in it.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show settings with default values too.")] = False,
 ) -> None:
     """Validate a configuration; show effective settings, where each came from, and warnings."""
@@ -35,6 +40,8 @@ def run_check(
     from s3lake.source.kafka.client_properties import to_librdkafka
     from s3lake.source.sources import find_opener
 
+    if spark and not connect:
+        raise ConfigurationError("--spark is an option of --connect: give both")
     as_json, loaded = request.as_json, request.read(to_land=connect)
     notices = [*map(str, loaded.notices), *find_suspicious_settings(loaded.config)]
     if strict and notices:
@@ -57,14 +64,16 @@ def run_check(
         find_opener(loaded.config.source.type)  # raises if no package brings it
     for sink in loaded.config.sinks:
         open_forwards(sink)  # raises if a destination refuses its options; no server is asked
-    if connect and not _connect(loaded.config, as_json=as_json):
+    if connect and not _connect(loaded.config, with_spark=spark, as_json=as_json):
         raise typer.Exit(FAILED)
 
 
-def _connect(config: Config, *, as_json: bool) -> bool:
+def _connect(config: Config, *, with_spark: bool, as_json: bool) -> bool:
     """Try everything that the configuration names. Return whether all of it succeeded."""
-    succeeded = True
-    for group in connection_checks(config):
+    succeeded, groups = True, connection_checks(config)
+    if with_spark:
+        groups = chain(groups, [[(f"Spark at {config.spark.master}", partial(check_spark, config.spark))]])
+    for group in groups:
         outcome = "ok"
         notices: Sequence[str] = ()
         for what, attempt in group:

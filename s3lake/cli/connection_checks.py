@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.config.model import Config, Sink
+from s3lake.cli.request import open_spark
+from s3lake.config.model import Config, Sink, Spark
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.index.store import COMMIT, Store
+from s3lake.records.convert.read.converters import CONVERTERS
 
 if TYPE_CHECKING:
     from s3lake.index.store.connection import S3Connection
@@ -40,8 +42,9 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
             name = sink.errors.dead_letter_topic.name
             yield [(f"dead letter topic {name} of sink {sink.name}", functools.partial(_check_letters, config, sink))]
     for sink in config.sinks:
-        if sink.converter.registry is not None and sink.converter.registry.url:
-            yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_ask, sink))]
+        registry = sink.converter.registry
+        if registry is not None and registry.url:
+            yield [(f"registry {registry.url} of sink {sink.name}", functools.partial(_check_registry, sink))]
     for sink in config.sinks:
         connection = replace(S3Connection.from_settings(config.s3_of(sink)), patience_s=0)  # the user waits
         store, place = S3Store(connection, sink.bucket), sink.index_root
@@ -115,11 +118,46 @@ def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int)
     return [f"sink {sink.name}: topic {topic!r}: {text}" for text in notices]
 
 
-def _ask(sink: Sink) -> None:
+def _check_registry(sink: Sink) -> list[str]:
+    """Ask a registry for a schema, and for the subjects of the sink's topics; nothing is registered."""
     from s3lake.records.schema.registry import get_client
 
     assert sink.converter.registry is not None
-    get_client(sink.converter.registry.connection).check()
+    client = get_client(sink.converter.registry.connection)
+    client.check()
+    subjects = client.list_subjects()
+    if subjects is None:
+        return [f"sink {sink.name}: the registry does not list its subjects to this user: they are not checked"]
+    sides = [side for side in ("key", "value") if CONVERTERS[getattr(sink.converter, side)].asks_registry]
+    return [
+        f"sink {sink.name}: topic {topic!r}: the registry has no subject {topic}-{side} (TopicNameStrategy), and none "
+        f"of a record of the topic (TopicRecordNameStrategy). Either no {side} was produced yet, or converter.registry "
+        "is not the producers', or these name their subjects after records alone (RecordNameStrategy)"
+        for topic in sink.topics
+        for side in sides
+        if f"{topic}-{side}" not in subjects and not _has_record_subject(topic, subjects)
+    ]
+
+
+def _has_record_subject(topic: str, subjects: frozenset[str]) -> bool:
+    """Return whether a subject is named after a topic and a record, in a key or in a value."""
+    sides = (f"{topic}-key", f"{topic}-value")
+    return any(subject.startswith(f"{topic}-") and subject not in sides for subject in subjects)
+
+
+def check_spark(settings: Spark) -> None:
+    """Run a job in a session as runs have it.
+
+    Raises:
+        ConfigurationError: there is no Java that Spark runs on.
+        SparkUnavailableError: the master does not answer, or its workers have another s3lake.
+    """
+    from s3lake.land.spark.failures import translate_error
+
+    try:
+        open_spark(settings, quiet=True).range(1).collect()
+    except Exception as error:
+        raise translate_error(error, f"running a job with spark.master {settings.master}") from None
 
 
 def _check_letters(config: Config, sink: Sink) -> None:

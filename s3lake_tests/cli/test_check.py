@@ -20,6 +20,8 @@ from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, Lake
 from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.records.schema.registry.apicurio import Apicurio
+from s3lake_tests.records.schema.registry.server import SchemaRegistry
 
 QUICKSTART = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
 
@@ -198,6 +200,66 @@ class TestCheck:
             r"forward \S+ of sink events: postgres 127.0.0.1:1/lake table events: .*127\.0\.0\.1", outcome.out
         )
         assert "hush" not in outcome.out
+
+    def test_connect_looks_for_the_subjects_of_each_topic(
+        self, run: Run, lake: Lake, registry: SchemaRegistry, tmp_path: Path
+    ) -> None:
+        path, known, by_record, unknown = tmp_path / "s3lake.yaml", lake.topic(), lake.topic(), lake.topic()
+        for subject in (f"{known}-value", f"{by_record}-com.acme.Order"):
+            registry.add("string", subject=subject)
+        converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
+        path.write_text(lake.config_text(f"name: events, topics: ['{known}', '{by_record}', '{unknown}'], {converter}"))
+        outcome = run("check", path, "--connect")
+        assert (outcome.code, f"registry {registry.url} of sink events: ok\n" in outcome.out) == (0, True)
+        missing = [topic for topic in (known, by_record, unknown) if f"no subject {topic}-value" in outcome.out]
+        assert missing == [unknown]
+
+    def test_connect_says_if_the_registry_does_not_list_its_subjects(
+        self, run: Run, lake: Lake, registry: SchemaRegistry, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "s3lake.yaml"
+        converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
+        path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}'], {converter}"))
+        registry.answers = [(404, b'{"error_code":40403,"message":"Schema 1 not found"}'), (403, b"{}")]
+        outcome = run("check", path, "--connect")
+        assert (outcome.code, "the registry does not list its subjects" in outcome.out) == (0, True)
+
+    @pytest.mark.slow("a real registry")
+    def test_connect_looks_for_subjects_in_a_real_registry_and_registers_none(
+        self, run: Run, lake: Lake, apicurio: Apicurio, tmp_path: Path
+    ) -> None:
+        path, known, unknown = tmp_path / "s3lake.yaml", lake.topic(), lake.topic()
+        apicurio.register(f"{known}-value", '{"type": "string"}')
+        converter = f"converter: {{value: avro, registry: {{url: '{apicurio.url}'}}}}"
+        path.write_text(lake.config_text(f"name: events, topics: ['{known}', '{unknown}'], {converter}"))
+        for _ in range(2):  # the second finds nothing that the first has registered
+            outcome = run("check", path, "--connect")
+            assert (outcome.code, f"no subject {unknown}-value" in outcome.out) == (0, True)
+            assert f"no subject {known}-value" not in outcome.out
+
+    @pytest.mark.usefixtures("jvm")
+    @pytest.mark.slow("starts Spark")
+    def test_connect_runs_a_job_of_spark_if_asked(self, run: Run, lake: Lake, tmp_path: Path) -> None:
+        path = tmp_path / "s3lake.yaml"
+        text = lake.config_text(f"name: events, topics: ['{lake.topic()}']")
+        path.write_text(text)
+        outcome = run("check", path, "--connect", "--spark")
+        assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "Spark at local[2]: ok")
+
+    def test_connect_reports_a_spark_server_that_does_not_answer(
+        self, run: Run, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "s3lake.yaml"
+        text = lake.config_text(f"name: events, topics: ['{lake.topic()}']")
+        path.write_text(text.replace("local[2]", "sc://127.0.0.1:1"))
+        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # other tests' session
+        outcome = run("check", path, "--connect", "--spark")
+        assert outcome.code == 3
+        assert "Spark at sc://127.0.0.1:1: no Spark Connect server answers at 127.0.0.1:1" in outcome.out
+
+    def test_spark_without_connect_is_refused(self, run: Run, offline: Path) -> None:
+        outcome = run("check", offline, "--spark")
+        assert (outcome.code, "--spark is an option of --connect: give both" in outcome.err) == (2, True)
 
     def test_connect_reads_metadata_back_without_exactly_once_too(self, run: Run, lake: Lake, tmp_path: Path) -> None:
         path = tmp_path / "s3lake.yaml"

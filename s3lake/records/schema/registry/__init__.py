@@ -155,6 +155,17 @@ class Client:
         """
         return self._resolve(self._get(f"subjects/{quote(subject, safe='')}/versions/latest"))
 
+    def list_subjects(self) -> frozenset[str] | None:
+        """Return the names of all subjects; None if the registry does not list them to this user."""
+        from s3lake.records.schema.registry import bounded_http
+
+        for url in self._connection.urls:
+            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *_UNREADABLE):
+                answer = bounded_http.get(self._session, self._connection, url, f"{url.rstrip('/')}/subjects")
+                if answer.status == 200:
+                    return frozenset(msgspec.json.decode(answer.body, type=list[str]))
+        return None
+
     def check(self) -> None:
         """Raise an error unless a registry answers at the address.
 

@@ -63,6 +63,8 @@ class SchemaRegistry:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
+            case ["subjects"]:
+                return 200, json.dumps([*self._subjects]).encode()
             case ["subjects", _, "versions", version] if version != "latest" and not _is_int(version):
                 return 422, b'{"error_code":42202,"message":"The specified version is not a valid version id."}'
             case ["subjects", subject, "versions", "1" | "latest"] if subject in self._subjects:
