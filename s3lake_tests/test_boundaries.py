@@ -32,7 +32,7 @@ _IN_ORDER = """
     lake.table.iceberg lake.table.hive lake.objects lake.form lake.readback lake.forwarding lake.metrics lake.prometheus
     lake.verify
     land.adopt land.spark land.task.outcomes land.task.staging land.task.transformed_batch land.task.refused_records
-    land.task.pipeline land.task.table_rows land.task.worker_daemon land.sql
+    land.task.placed_rows land.task.task_output land.task.pipeline land.task.table_rows land.task.worker_daemon land.sql
     land.binding land.engine land.given land.job
     land.observer land.checks land.target land.change land.value land.landing land.opening land.fleet land.preview
     orchestration definitions

@@ -52,8 +52,8 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
     large: tuple[str, ...] = ()
 
 
-class Done(msgspec.Struct, tag="done"):
-    """Everything of one task is staged. The task fills it in while it works.
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Everything of one task is staged.
 
     Attributes:
         seen: columns of records that brought their own schema.

@@ -95,3 +95,8 @@ def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
 def milliseconds(rows: pa.RecordBatch) -> pa.Array:
     """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
+
+
+def take_rows(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
+    """Return the records with these numbers; None takes all."""
+    return records if rows is None else records.take(rows)

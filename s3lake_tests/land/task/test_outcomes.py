@@ -7,7 +7,7 @@ from s3lake.index.commit.documents import Changed, Read, Recorded
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded
-from s3lake.land.task.pipeline import _find_time_range
+from s3lake.land.task.pipeline import find_time_range
 from s3lake.records.schema.columns.changes import Change
 
 HOUR = "2026-11-20T05"
@@ -44,7 +44,7 @@ def test_a_task_whose_records_have_no_time_says_nothing_of_times() -> None:
     [([7, 3, 5], (3, 7)), ([0, 5, 9], (5, 9)), ([-1, 1], (1, 1)), ([0], (0, 0)), ([], (0, 0)), ([None], (0, 0))],
 )
 def test_the_outermost_times_are_of_records_that_have_one(stamps: list[int | None], ends: tuple[int, int]) -> None:
-    assert _find_time_range(pa.array(stamps, pa.int64())) == ends
+    assert find_time_range(pa.array(stamps, pa.int64())) == ends
 
 
 # Columns
