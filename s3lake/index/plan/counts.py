@@ -154,5 +154,5 @@ def counts_to_json(counts: Counts) -> dict[str, int | dict[str, int]]:
 
 def _add(count: int | dict[str, int], more: int | dict[str, int]) -> int | dict[str, int]:
     if isinstance(count, dict) and isinstance(more, dict):
-        return dict(Counter(count) + Counter(more))
+        return dict(Counter(count) + Counter(more)) if more else count
     return sum_by_field(count) + sum_by_field(more)
