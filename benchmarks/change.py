@@ -28,7 +28,7 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of
 from s3lake.land import binding
 from s3lake.land.change.compact import compact_hours
-from s3lake.land.change.restore import Restore, restore
+from s3lake.land.change.restore import Restore, restore_records
 from s3lake.land.given import Record, batch
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
@@ -153,7 +153,7 @@ def restoring(count: int) -> dict[str, Any]:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         admin.create_topics([NewTopic(into, 1, 1)])[into].result()
         wall, cpu = time.perf_counter(), time.process_time()
-        restore(Restore(hour.target, [HOUR], into), kafka.bootstrap_servers, {})
+        restore_records(Restore(hour.target, [HOUR], into), kafka.bootstrap_servers, {})
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "what": "restore",

@@ -27,13 +27,13 @@ def main(plan: Mapping[str, Any]) -> None:
     stores = functools.partial(S3Store, S3Connection.from_settings(config.s3))
     assert config.kafka is not None
     servers = config.kafka.bootstrap_servers
-    spark.session(config.spark)
+    spark.get_session(config.spark)
     told(did="start")
     for one in config.sinks:
         target = TopicSink(
             one,
             plan["topic"],
-            lambda: spark.session(config.spark),
+            lambda: spark.get_session(config.spark),
             stores,
             KafkaOffsets(servers),
             KafkaReader(servers),

@@ -27,7 +27,7 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def parse(key: str) -> datetime:
+def parse_hour(key: str) -> datetime:
     """Return the start of the hour `key` as an aware UTC datetime.
 
     Raises:
@@ -71,7 +71,7 @@ def require_range(first: str | None, last: str | None) -> None:
     """
     for hour in (first, last):
         if hour is not None:
-            parse(hour)
+            parse_hour(hour)
     if first and last and first > last:
         raise ValueError(f"{first} is later than {last}")
 

@@ -81,7 +81,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     assert manifest.columns
     shape = ObjectShape.from_manifest(manifest)
     body = world.store.objects[file.key][0]
-    found = list(read_batches(shape, body, file.key, spark_columns.read_schema(shape)))
+    found = list(read_batches(shape, body, file.key, spark_columns.build_read_schema(shape)))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]

@@ -49,7 +49,9 @@ async def ask_nothing(_: Any) -> None: ...
 
 
 FEATURES: dict[str, list[tuple[str, str, Callable[[], object]]]] = {
-    "connect": [("grpc_status", "spark.master sc://", lambda: shared.session("sc://127.0.0.1:1", {}, None))],
+    "connect": [
+        ("grpc_status", "spark.master sc://", lambda: shared.open_shared_session("sc://127.0.0.1:1", {}, None))
+    ],
     "demo": [("moto", "s3lake demo", lambda: run("demo"))],
     "duckdb": [
         ("duckdb", "--where", lambda: Condition("id = 1")),

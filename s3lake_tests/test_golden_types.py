@@ -280,7 +280,7 @@ def test_a_value_has_its_column_and_comes_back(
         rows = _through_iceberg(catalog, tmp_path / "file.parquet", body, f"golden.t{number}_{language}")
     else:
         shape = ObjectShape.from_manifest(manifest)
-        found = read_batches(shape, body, file.key, spark_columns.read_schema(shape))
+        found = read_batches(shape, body, file.key, spark_columns.build_read_schema(shape))
         rows = [row for batch in found for row in batch.to_pylist()]
     assert rows == [{"c": line.read if line.read is not None and format != "iceberg" else line.cell, **more}]
 

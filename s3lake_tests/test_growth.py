@@ -204,15 +204,15 @@ class Sensor:
         """Hours before the last one are announced as sealed."""
         last = hours.shift(FIRST, count - 1)
         memory = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(last, -1))])})
-        with cls.of(target, sensor_memory.encode(memory), last) as sensor:
+        with cls.of(target, sensor_memory.encode_memory(memory), last) as sensor:
             for _ in range(count // due_hours.TILES_PER_TICK + 1):
                 assert sensor.ask().span is None
             yield sensor
 
     def ask(self) -> RouteState:
-        memory = sensor_memory.decode(self.cursor)
+        memory = sensor_memory.decode_memory(self.cursor)
         state = look(self.instance, self.target, memory, hours.start_ms(self.last) + 1_800_000)
-        self.cursor = sensor_memory.encode(memory)
+        self.cursor = sensor_memory.encode_memory(memory)
         return state
 
 

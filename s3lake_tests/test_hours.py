@@ -14,7 +14,7 @@ any_hour = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=
 def test_a_key_is_the_hour_in_utc_and_is_parsed_to_its_start():
     kathmandu = timezone(timedelta(hours=5, minutes=45))
     assert hours.key(datetime(2026, 11, 20, 5, 30, tzinfo=kathmandu)) == "2026-11-19T23"
-    assert hours.parse("2026-11-20T05") == datetime(2026, 11, 20, 5, tzinfo=timezone.utc)
+    assert hours.parse_hour("2026-11-20T05") == datetime(2026, 11, 20, 5, tzinfo=timezone.utc)
 
 
 NOT_HOURS = ["", "2026-11-20", "2026-11-20T5", "2026-11-20T24", "2026-11-20-05", "2026-11-20T05:00", " 2026-11-20T05"]
@@ -23,12 +23,12 @@ NOT_HOURS = ["", "2026-11-20", "2026-11-20T5", "2026-11-20T24", "2026-11-20-05",
 @pytest.mark.parametrize("text", [*NOT_HOURS, "2026-2-1T05", None])
 def test_anything_else_is_refused_with_the_remedy(text: str):
     with pytest.raises(ValueError, match="is not an hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05"):
-        hours.parse(text)
+        hours.parse_hour(text)
 
 
 @given(any_hour)
 def test_parsing_and_writing_an_hour_gives_it_back(key: str):
-    assert hours.key(hours.parse(key)) == key
+    assert hours.key(hours.parse_hour(key)) == key
 
 
 @given(any_hour, st.integers(0, hours.HOUR_MS - 1))

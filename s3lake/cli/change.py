@@ -114,7 +114,7 @@ def run_restore(
     a reader of committed data gets each record exactly once.
     """
     from s3lake.land.change.restore import Restore, require_allowed
-    from s3lake.land.change.restore import restore as produce
+    from s3lake.land.change.restore import restore_records as produce
 
     request.require("first", "last")
     config = request.load()

@@ -152,12 +152,12 @@ def check_spark(settings: Spark) -> None:
         ConfigurationError: there is no Java that Spark runs on.
         SparkUnavailableError: the master does not answer, or its workers have another s3lake.
     """
-    from s3lake.land.spark.failures import translate_error
+    from s3lake.land.spark.failures import translate_spark_error
 
     try:
         open_spark(settings, quiet=True).range(1).collect()
     except Exception as error:
-        raise translate_error(error, f"running a job with spark.master {settings.master}") from None
+        raise translate_spark_error(error, f"running a job with spark.master {settings.master}") from None
 
 
 def _check_letters(config: Config, sink: Sink) -> None:

@@ -50,7 +50,7 @@ def run_ddl(
 
     def work(target: "TopicSink") -> None:
         table = build_hive_table(target.sink, target.index, engine)
-        for text in find_differences(table, engine, target.sink, target.topic):
+        for text in find_engine_differences(table, engine, target.sink, target.topic):
             err.print(f"notice: {target.topic}: {text}")
         name = {"sink": target.sink.name, "topic": target.topic, "table": f"{database}.{table.name}"}
         if request.yes:
@@ -91,7 +91,7 @@ def _build_name(topic: str) -> str:
     return topic.replace(".", "_").replace("-", "_")
 
 
-def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
+def find_engine_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
     """Yield what an engine shows otherwise than the user may expect."""
     from s3lake.records.convert.read.converters import CONVERTERS
 

@@ -181,8 +181,7 @@ def run_adopt(
 
     No record is missing and none is landed twice.
     """
-    from s3lake.land.adopt import KafkaGroups, first_tile, format_evidence
-    from s3lake.land.adopt import adopt as adopt_topic
+    from s3lake.land.adopt import KafkaGroups, adopt_topic, first_tile, format_evidence
 
     loaded = request.read()
     print_notices(loaded)

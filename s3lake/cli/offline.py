@@ -105,11 +105,11 @@ def run_preview(
 ) -> None:
     """Show the objects that sample records would produce."""
     from s3lake.land.preview import preview as preview_records
-    from s3lake.land.preview.record_lines import read
+    from s3lake.land.preview.record_lines import read_record_lines
 
     config = request.load(to_land=False)
     of_topic: dict[str, list[Any]] = {}
-    for record in read(records):
+    for record in read_record_lines(records):
         of_topic.setdefault(record.topic, []).append(record)
     routes = [(sink, topic) for sink in request.sinks(config) for topic in sorted(of_topic) if sink.reads(topic)]
     for topic in sorted(of_topic.keys() - {topic for _, topic in routes}):
@@ -168,7 +168,7 @@ def run_test(
     Needs neither Kafka nor S3. The exit code is 1 if anything differs. A file `notices.expected.json` has the
     configuration's notices.
     """
-    from s3lake.land.preview.record_lines import read
+    from s3lake.land.preview.record_lines import read_record_lines
     from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
 
     as_json, loaded = request.as_json, request.read(to_land=False)
@@ -181,7 +181,7 @@ def run_test(
         open_spark(loaded.config.spark, quiet=as_json)
     snapshots: dict[Path, Any] = {}
     for path in inputs:
-        snapshots[path] = build_snapshot(loaded.config.sinks, read(path), loaded.config.spark)
+        snapshots[path] = build_snapshot(loaded.config.sinks, read_record_lines(path), loaded.config.spark)
     if write_expected or (directory / "notices.expected.json").exists():
         snapshots[directory / "notices"] = [*notices, *find_suspicious_settings(loaded.config)]
     differing = 0

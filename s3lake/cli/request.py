@@ -156,12 +156,12 @@ class Request:
         """
         from s3lake.index.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
-        from s3lake.orchestration.sink_topics import ask_matching_topics, topics_of
+        from s3lake.orchestration.sink_topics import ask_matching_topics, find_topics_of_sinks
         from s3lake.source.sources import open_source
 
         config = config or self.load()
         sinks, timeout_s = self.sinks(config), 3.0 if fail_fast else 5.0
-        topics = topics_of(config, ask_matching_topics(sinks, open_source(config, timeout_s).offsets))
+        topics = find_topics_of_sinks(config, ask_matching_topics(sinks, open_source(config, timeout_s).offsets))
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
         spark = functools.partial(open_spark, config.spark, quiet=self.as_json)
 
@@ -247,13 +247,13 @@ class Request:
 
 def open_spark(settings: Spark, *, quiet: bool = False) -> "SparkSession":
     """Return the session of this process, and say on standard error how its start goes on, unless `quiet`."""
-    from s3lake.land.spark import session
+    from s3lake.land.spark import get_session
     from s3lake.land.spark.starting import has_session, tell_start
 
     if quiet or has_session():
-        return session(settings)
+        return get_session(settings)
     with tell_start(tell):
-        return session(settings)
+        return get_session(settings)
 
 
 NOT_DONE = "nothing is changed yet: --yes does it"

@@ -172,7 +172,7 @@ def _run_demo(
                 addresses = run_demo.list_addresses(lake, targets, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))
-                run_demo.keep_producing(lake, process, stop)
+                run_demo.keep_demo_running(lake, process, stop)
         else:
             print_text(as_json, _NEXT)
         if lost or behind or not report.clean:

@@ -135,7 +135,7 @@ def query_table(target: "TopicSink", hours: Sequence[str]) -> dict[str, Any] | N
     return {"table": target.table.name, "query": _QUERY, "rows": rows, "landed": landed}
 
 
-def keep_producing(demo: Demo, process: GuardedProcess, stop: threading.Event) -> None:
+def keep_demo_running(demo: Demo, process: GuardedProcess, stop: threading.Event) -> None:
     """Produce a few events a second, and keep Spark running, until `stop` is set or the UI's process ends."""
     arguments = {"topics": demo.topics, "fields": demo.fields}
     producer = threading.Thread(

@@ -22,7 +22,7 @@ from s3lake.errors import TaskFailedError
 from s3lake.land.engine import ReadRequest, Steps, TaskEngine, answer_request
 from s3lake.land.landing import AT_WORK
 from s3lake.land.spark import parallelism
-from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
@@ -193,7 +193,7 @@ class _Fleet(Generic[A]):
         try:
             results = self._run_job([(one.target.reader, request) for one, request in requests.items()])
         except Exception as error:
-            failure = translate_error(error, f"landing {len(requests)} topics in one job")
+            failure = translate_spark_error(error, f"landing {len(requests)} topics in one job")
             each_alone = len(requests) > 1 and self._is_session_alive()
             for landing in requests:
                 if each_alone:

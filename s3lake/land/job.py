@@ -16,7 +16,7 @@ from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of
 from s3lake.land.engine import ReadRequest, Steps, refusal_error
-from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done, Failed, Outcome, Refused
 from s3lake.land.task.pipeline import Work
@@ -65,7 +65,7 @@ class Job:
         except S3LakeError:
             raise
         except Exception as error:
-            raise translate_error(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
+            raise translate_spark_error(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
         try:
             check(done)
         except S3LakeError:

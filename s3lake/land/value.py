@@ -19,7 +19,7 @@ from s3lake.lake.form import form_of
 from s3lake.lake.objects.spark_columns import cast_column
 from s3lake.land import binding
 from s3lake.land.change.hour_change import replace_commits
-from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
@@ -211,7 +211,7 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
     try:
         rows = frame.mapInArrow(lambda batches: stage.run_in_spark(batches), OUTCOME).collect()
     except Exception as error:
-        raise translate_error(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
+        raise translate_spark_error(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
     results = [outcome_of(bytes(row.outcome)) for row in rows]
     files = collect_files(result for result in results if isinstance(result, Done))
     failed = next((result for result in results if isinstance(result, Failed)), None)

@@ -62,7 +62,7 @@ def sink_assets(
     return lambda body: define_assets(catalog, config.sink(sink), body)
 
 
-def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[KafkaHours]:
+def land_asset_hours(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[KafkaHours]:
     """Yield the hours of a run: the body that assets have by themselves."""
     yield KafkaHours(context, rewrite=config.rewrite)
 

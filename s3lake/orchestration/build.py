@@ -10,7 +10,7 @@ import dagster as dg
 
 from s3lake.config.model import S3, Config, Sink
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.assets import SinkAssets, define_assets, land
+from s3lake.orchestration.assets import SinkAssets, define_assets, land_asset_hours
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.downstream import automation_sensor, counts_by_type, forward_assets
@@ -19,7 +19,7 @@ from s3lake.orchestration.jobs import group_job, hourly_schedule, land_job, nigh
 from s3lake.orchestration.other_zones import other_zones_sensor
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.sensor import group_sensor, topic_sensor
-from s3lake.orchestration.sink_topics import topics_of
+from s3lake.orchestration.sink_topics import find_topics_of_sinks
 from s3lake.orchestration.table_names import refuse_shared_names
 from s3lake.orchestration.translator import SinkTranslator
 
@@ -62,7 +62,7 @@ def build_definitions(
         ConfigurationError: two topics or sinks would get one name in Dagster, two assets of the project one name in a
             sink, or something given belongs to no sink.
     """
-    catalog = Catalog(config, translator, topics=topics_of(config, matching), resources=resources)
+    catalog = Catalog(config, translator, topics=find_topics_of_sinks(config, matching), resources=resources)
     topics, routes, own = catalog.topics, catalog.routes, _find_own_sinks(catalog, assets)
     jobs = {sink.name: land_job(catalog, sink) for sink in config.sinks if topics[sink.name]}
     groups = {
@@ -83,7 +83,9 @@ def build_definitions(
     ours = dg.Definitions(
         assets=[
             *(catalog.topic_spec(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
-            *chain.from_iterable(define_assets(catalog, sink, land) for sink in config.sinks if sink.name not in own),
+            *chain.from_iterable(
+                define_assets(catalog, sink, land_asset_hours) for sink in config.sinks if sink.name not in own
+            ),
             *chain.from_iterable(assets),
             *(catalog.specs(*route).sealed for route in routes),
             *(catalog.specs(*route).dead_letters for route in routes if route.sink.errors.tolerance == "all"),
@@ -159,9 +161,9 @@ def define_resources(catalog: Catalog) -> dict[str, object]:
 
     @dg.resource(description="The configuration's Spark, as an s3lake.SparkResource.")
     def our_spark(_: dg.InitResourceContext) -> "SparkResource":
-        from s3lake.orchestration.spark_resource import open_spark
+        from s3lake.orchestration.spark_resource import make_spark_resource
 
-        return open_spark(config.spark)
+        return make_spark_resource(config.spark)
 
     managers = {catalog.io_manager_key(sink): _define_io_manager(catalog, sink) for sink in config.sinks}
     shared = {keys["s3"]: own.get("s3", our_s3), keys["spark"]: own.get("spark", our_spark)}

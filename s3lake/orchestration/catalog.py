@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import dagster_names
-from s3lake.orchestration.sink_topics import topics_of
+from s3lake.orchestration.sink_topics import find_topics_of_sinks
 from s3lake.orchestration.translator import SinkTranslator, hourly
 
 _OURS = "s3lake"
@@ -60,7 +60,7 @@ class Catalog:
             ConfigurationError: two entries would have one name, or Dagster or s3lake could do nothing with one.
         """
         self.config = config
-        self.topics = topics_of(config) if topics is None else topics
+        self.topics = find_topics_of_sinks(config) if topics is None else topics
         self.routes = [Route(config.sink(name), topic) for name, of_sink in self.topics.items() for topic in of_sink]
         self._translator = translator or SinkTranslator()
         self._prefix_path = [self._translator.prefix] if self._translator.prefix else []

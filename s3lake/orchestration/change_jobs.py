@@ -151,7 +151,7 @@ def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
 
 
 def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.change.restore import Restore, require_allowed, restore
+    from s3lake.land.change.restore import Restore, require_allowed, restore_records
 
     require_allowed(catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
     restoration = Restore(*_select(target, config), config.into, config.without)
@@ -166,7 +166,7 @@ def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
         return
     yield restoration.planned, None
     if config.confirmed:
-        yield restore(restoration, kafka.bootstrap_servers, kafka.properties, advance), None
+        yield restore_records(restoration, kafka.bootstrap_servers, kafka.properties, advance), None
 
 
 CHANGES = (

@@ -13,10 +13,10 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.config.model import Sink
 from s3lake.config.model.descriptions import field_descriptions
-from s3lake.orchestration.assets import LandConfig, define_assets, land
+from s3lake.orchestration.assets import LandConfig, define_assets, land_asset_hours
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.sink_topics import find_matching_topics, topics_of
+from s3lake.orchestration.sink_topics import find_matching_topics, find_topics_of_sinks
 from s3lake.orchestration.translator import SinkTranslator
 
 _FIRST = """\
@@ -107,7 +107,7 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
 
         In a component that overrides it each topic is landed by runs of its own.
         """
-        yield from land(context, config)
+        yield from land_asset_hours(context, config)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Build assets, sensors, checks, jobs, schedules and resources of the sinks."""
@@ -117,7 +117,7 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         translator.get_asset_spec = self.get_asset_spec  # type: ignore[method-assign]
         assets = []
         if type(self).execute is not SinkComponent.execute:
-            catalog = Catalog(config, translator, topics=topics_of(config, matching))
+            catalog = Catalog(config, translator, topics=find_topics_of_sinks(config, matching))
             assets = [define_assets(catalog, sink, self.execute) for sink in config.sinks]
         return build_definitions(
             config,

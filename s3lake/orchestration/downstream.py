@@ -15,9 +15,9 @@ from s3lake.lake.forwarding.destination import Destination, open_destination, op
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.hour_metadata import build_table
+from s3lake.orchestration.hour_metadata import build_metadata_table
 from s3lake.orchestration.landing_run import as_dagster_errors
-from s3lake.orchestration.resource_connections import s3_connection
+from s3lake.orchestration.resource_connections import find_sink_connection
 from s3lake.orchestration.translator import SinkTranslator
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def counts_by_type(catalog: Catalog, sink: Sink, topic: str) -> dg.AssetsDefinit
             has_types = "type" in records.columns
             rows = records.groupBy("type").count().orderBy("type").collect() if has_types else []
             by_type = [(row["type"] or "", row["count"]) for row in rows]
-            table = build_table([("type",), ("records", "int")], by_type)
+            table = build_metadata_table([("type",), ("records", "int")], by_type)
             total = sum(number for _, number in by_type)
             context.add_asset_metadata({"by_type": table, "records": total}, partition_key=hour)
         return dg.MaterializeResult()
@@ -159,7 +159,7 @@ def _define_forward(
         from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
         from s3lake.land.opening import open_stores
 
-        store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)
+        store = open_stores(find_sink_connection(context.resources, catalog, sink))(sink.bucket)
 
         def forward_one(hour: str) -> "Forwarded":
             return forward_hour(CompleteHour.from_index(sink, topic, hour, store), destination)

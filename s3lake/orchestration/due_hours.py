@@ -125,7 +125,7 @@ def mean_size(sums: Sums) -> float:
     return sums.bytes / sums.records if sums.records else 0.0
 
 
-def read_tiles(target: "TopicSink", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
+def read_due_tiles(target: "TopicSink", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
     """Read the tiles that are not known to be complete, the newest of a long list; the last one; and some in turn.
 
     A tile that is missing, for example because a lifecycle rule expires the index with the objects, is left out.

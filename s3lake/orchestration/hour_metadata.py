@@ -143,7 +143,7 @@ def _records(tile: "Tile", sums: "Sums") -> dict[str, Any]:
     lines = [outcome for outcome in outcomes.items() if outcome[1]]
     if all(name in ("landed offsets", "rows") for name, _ in lines):  # the number of rows is a count of its own
         return {}
-    return {"records": build_table([("what",), ("count", "int")], lines)}
+    return {"records": build_metadata_table([("what",), ("count", "int")], lines)}
 
 
 def _offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetadataValue:
@@ -159,13 +159,15 @@ def _offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetad
     for partition, span in sorted(tile.partitions.items()):
         end = max(span.committed, ends.get(partition, 0)) if span.end is None else span.end
         rows.append((f"{topic}-{partition}", span.start, span.committed, end, end - span.committed))
-    return build_table(columns, rows)
+    return build_metadata_table(columns, rows)
 
 
 def _counts_by_field(sums: "Sums") -> dict[str, Any]:
     """Return a table for each count by field, if there is anything to show."""
     return {
-        definition.name: build_table([("field",), ("records", "int", definition.meaning)], sorted(by_field.items()))
+        definition.name: build_metadata_table(
+            [("field",), ("records", "int", definition.meaning)], sorted(by_field.items())
+        )
         for definition, by_field in list_counts_by_field(sums)
         if by_field
     }
@@ -184,7 +186,7 @@ def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
         ("after", "string", "its type from this hour on"),
         ("commit", "string", "that brought it; empty if it is not visible yet"),
     ]
-    return {"schema_changes": build_table(columns, rows)} if rows else {}
+    return {"schema_changes": build_metadata_table(columns, rows)} if rows else {}
 
 
 def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[str, str]) -> dict[str, Any]:
@@ -198,7 +200,7 @@ def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[s
         page = store.console_url(directory)
         if page is not None:
             metadata["console"] = dg.MetadataValue.url(page)
-        metadata["newest_objects"] = build_table(
+        metadata["newest_objects"] = build_metadata_table(
             [("object",), ("rows", "int"), ("bytes", "int"), ("first_offset", "int"), ("last_offset", "int")],
             (
                 (file.key[len(directory) :], file.records, file.bytes, file.first_offset, file.last_offset)
@@ -227,7 +229,7 @@ def dead_letters_metadata(landed: "LandedHour", target: "TopicSink") -> dict[str
     if sums.taken:
         replays = chain.from_iterable(manifest.taken for manifest in landed.manifests)
         metadata["replayed"] = sums.taken
-        metadata["replays"] = build_table(
+        metadata["replays"] = build_metadata_table(
             [("commit",), ("at", "int", "epoch ms"), ("dead_letters", "int")],
             ((replay.commit, replay.at_ms, replay.count) for replay in replays),
         )
@@ -254,7 +256,7 @@ def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> 
     reasons = merge_reasons(manifest.letters for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {
-        "reasons": build_table(
+        "reasons": build_metadata_table(
             [
                 ("stage",),
                 ("reason", "string", "what it quotes is left out"),
@@ -281,10 +283,10 @@ def _samples(letters: Iterable["StoredDeadLetter"], *, contents: bool) -> dg.Tab
             shown = [len(letter.key or b""), len(letter.value or b"")]
         place = f"{letter.topic}-{letter.partition}"
         rows.append([place, letter.offset, letter.timestamp_ms, letter.stage, len(letter.headers), *shown])
-    return build_table(columns, rows)
+    return build_metadata_table(columns, rows)
 
 
-def build_table(columns: Sequence[tuple[str, ...]], rows: Iterable[Sequence[Any]]) -> dg.TableMetadataValue:
+def build_metadata_table(columns: Sequence[tuple[str, ...]], rows: Iterable[Sequence[Any]]) -> dg.TableMetadataValue:
     """Build a table for the UI; a column is its name, its type if it is not a string, and its description."""
     parts = ("name", "type", "description")
     schema = [dg.TableColumn(**dict(zip(parts, column, strict=False))) for column in columns]  # type: ignore[arg-type]

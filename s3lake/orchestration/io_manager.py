@@ -14,7 +14,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
-from s3lake.orchestration.resource_connections import open_topic, s3_connection, spark_session
+from s3lake.orchestration.resource_connections import find_sink_connection, open_topic, spark_session
 from s3lake.orchestration.table_names import refuse_shared_names, table_name
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class SinkIOManager(dg.IOManager):
         from s3lake.lake.readback.spark import read_frame
         from s3lake.land import opening
 
-        connection = s3_connection(self._resources, self._catalog, self._sink)
+        connection = find_sink_connection(self._resources, self._catalog, self._sink)
         sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
         if self._catalog.route(context.asset_key) is None:
             require_owner(open_index(sink, topic, stores(sink.bucket)), tuple(context.asset_key.path))

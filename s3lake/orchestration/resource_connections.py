@@ -29,7 +29,7 @@ def open_topic(
     return opening.open_topic_sink(catalog.config, sink, topic, s3, spark, fail_fast=fail_fast)
 
 
-def s3_connection(resources: Any, catalog: Catalog, sink: Sink) -> S3Connection:
+def find_sink_connection(resources: Any, catalog: Catalog, sink: Sink) -> S3Connection:
     """Return how the bucket of a sink is reached with the S3 of a context's resources."""
     from s3lake.land import opening
 
@@ -49,9 +49,9 @@ def spark_session(resources: Any, catalog: Catalog) -> "SparkSession":
     """Return the Spark session of the project's own resource, else of the configuration."""
     for key in catalog.own_resource_keys("spark"):
         return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
-    from s3lake.land.spark import session
+    from s3lake.land.spark import get_session
 
-    return session(catalog.config.spark)
+    return get_session(catalog.config.spark)
 
 
 def resource_object(resources: Any, key: str) -> Any:

@@ -50,7 +50,7 @@ def group_tags(catalog: Catalog, sink: Sink, topics: Collection[str]) -> dict[st
     return {dagster_names.SINK: catalog.tag(sink), dagster_names.GROUP: str(len(topics))}
 
 
-def topics_of(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
+def find_topics_of_run(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     """Return the topics of `sink` that a run lands, also if no sensor requested it."""
     if requested := _requested_topics(catalog, sink, run):
         return frozenset(requested)
@@ -127,7 +127,7 @@ class SinkRuns:
         started = self._instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MAX_STARTED)
         for record in [*started, *self._waiting]:
             run = record.dagster_run
-            topics = topics_of(self._catalog, self._sink, run)
+            topics = find_topics_of_run(self._catalog, self._sink, run)
             works = run.status != dg.DagsterRunStatus.STARTED or is_working(record, self._now_ms)
             silence = None if works else silence_of(record, self._now_ms)
             if topics and silence:
@@ -146,7 +146,9 @@ class SinkRuns:
         for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):
             run = record.dagster_run
             # A run of several topics names the failed ones, unless its process crashed.
-            for topic in run.tags.get(dagster_names.FAILED, "").split() or topics_of(self._catalog, self._sink, run):
+            for topic in run.tags.get(dagster_names.FAILED, "").split() or find_topics_of_run(
+                self._catalog, self._sink, run
+            ):
                 failed[topic].append(record)
         return failed
 

@@ -74,7 +74,7 @@ def group_sensor(
     assets = frozenset(catalog.topics[sink.name])
 
     def find_routes(context: dg.SensorEvaluationContext, offsets: Any) -> Sequence[Route]:
-        known_routes = sensor_memory.decode(context.cursor).routes
+        known_routes = sensor_memory.decode_memory(context.cursor).routes
         try:
             others = [] if sink.topics_regex is None else [topic for topic in offsets.topics() if sink.reads(topic)]
         except expressions.PatternTimeoutError as error:
@@ -113,7 +113,7 @@ def _sensor(
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         offsets = sources.open_source(catalog.config).offsets
-        now_ms, memory = hours.now_ms(), sensor_memory.decode(context.cursor)
+        now_ms, memory = hours.now_ms(), sensor_memory.decode_memory(context.cursor)
         try:
             routes = find_routes(context, offsets)
             ends = offsets.log_ends({route.topic for route in routes})  # one request, which is answered or fails soon
@@ -152,7 +152,7 @@ def _sensor(
         return dg.SensorResult(
             run_requests=_run_requests(catalog, group, alone, context),
             skip_reason=None if requested else "; ".join([*_describe(tick, states, absent), *map(str, missing)]),
-            cursor=sensor_memory.encode(memory),
+            cursor=sensor_memory.encode_memory(memory),
             asset_events=[*chain.from_iterable(state.sealed for state in states), *observations],
         )
 

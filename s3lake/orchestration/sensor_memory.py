@@ -57,7 +57,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
 
-def decode(text: str | None) -> Memory:
+def decode_memory(text: str | None) -> Memory:
     """Return the memory of a cursor; an empty one if the cursor is lost or cannot be read."""
     try:
         return _decode_memory(zlib.decompress(base64.b64decode(text or "")))
@@ -65,6 +65,6 @@ def decode(text: str | None) -> Memory:
         return Memory()
 
 
-def encode(memory: Memory) -> str:
+def encode_memory(memory: Memory) -> str:
     """Return the memory as a cursor, compressed: Dagster keeps one for every tick."""
     return base64.b64encode(zlib.compress(msgspec.json.encode(memory), 1)).decode()

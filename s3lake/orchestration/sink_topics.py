@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S = 3.0
 
 
-def topics_of(config: Config, matching: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
+def find_topics_of_sinks(config: Config, matching: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
     """Return the topics by the name of the sink. A sink whose expression matches nothing yet has none until a reload.
 
     Without `matching`, the topics of each expression, the source is asked: see `find_matching_topics`.

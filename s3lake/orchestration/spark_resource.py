@@ -6,7 +6,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
 from s3lake.config import model
-from s3lake.land.spark import session
+from s3lake.land.spark import get_session
 
 
 class SparkResource(LazyPySparkResource):
@@ -27,7 +27,7 @@ class SparkResource(LazyPySparkResource):
         """The session of this process, which is made when it is first used."""
         settings = self._settings or model.Spark()
         conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
-        return session(settings.model_copy(update={"conf": conf}))
+        return get_session(settings.model_copy(update={"conf": conf}))
 
     @property
     def spark_context(self) -> Any:
@@ -35,7 +35,7 @@ class SparkResource(LazyPySparkResource):
         return self.spark_session.sparkContext
 
 
-def open_spark(settings: model.Spark) -> SparkResource:
+def make_spark_resource(settings: model.Spark) -> SparkResource:
     """Make the resource of a configuration's `spark` settings."""
     resource = SparkResource()
     resource._settings = settings  # a private attribute is set after the constructor; Dagster would store a field

@@ -14,7 +14,7 @@ from s3lake.errors import S3LakeError
 from s3lake.index.plan import due
 from s3lake.land.checks import refuse_absent
 from s3lake.orchestration.catalog import Catalog, Route
-from s3lake.orchestration.due_hours import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
+from s3lake.orchestration.due_hours import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_due_tiles
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sealed_hours import unannounced_hours
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
@@ -179,7 +179,7 @@ class Tick:
         stored = target.index.head()
         head = stored[0] if stored else None
         whole = in_turn or not self.together
-        tiles = read_tiles(target, head, memory, again=whole) if head else []
+        tiles = read_due_tiles(target, head, memory, again=whole) if head else []
         view = TopicView(target, head, tiles, self.ends[route.topic], memory, self.now_ms)
         if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
             memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0

@@ -60,7 +60,7 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def quote(field: str, value: str) -> str:
+def quote_masked(field: str, value: str) -> str:
     """Return a value of a record as a refusal may quote it: masked if the path or name of its field is a secret's."""
     return MASK if is_secret(field) else value
 

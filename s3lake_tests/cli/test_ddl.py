@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError, NoRegionError
 
-from s3lake.cli.ddl import build_hive_table, find_differences
+from s3lake.cli.ddl import build_hive_table, find_engine_differences
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 from s3lake_tests.kit.console import Run
@@ -94,7 +94,7 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     for partition in (0, 1):
         world.land(b'{"date":1}', partition=partition)
     table = build_hive_table(world.sink, world.index, engine)
-    notices = list(find_differences(table, engine, world.sink, TOPIC))
+    notices = list(find_engine_differences(table, engine, world.sink, TOPIC))
     assert [text.startswith(part) for text, part in zip(notices, said, strict=True)] == [True] * len(said)
 
 
@@ -108,7 +108,7 @@ def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, con
         format={"type": "csv"},
         converter={"value": converter},
     )
-    found = list(find_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
+    found = list(find_engine_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
     assert ["goes by the position of columns" in text for text in found] == [True] * count
 
 

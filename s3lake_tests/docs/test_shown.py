@@ -27,7 +27,7 @@ from s3lake.config.model import Config, Sink
 from s3lake.demo.start import SINK
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.record_lines import read
+from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
@@ -265,7 +265,7 @@ def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_
     [record] = [block for block in blocks("json") if block.document == "docs/first-sink.md"]
     [sink] = loads(shown.text, str(shown), None, {"S3LAKE_START": "2026-11-22T00"}).config.sinks
     (tmp_path / title(record)).write_text(record.text)
-    [made] = preview(sink, "orders", read(tmp_path / title(record))).objects
+    [made] = preview(sink, "orders", read_record_lines(tmp_path / title(record))).objects
     assert made.file.key == "first/orders/date=2026-11-22/hour=10/0-000000000000.parquet"
     assert sink.name != SINK
 

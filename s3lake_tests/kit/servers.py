@@ -292,9 +292,9 @@ def apicurio(servers_of_run: StartedServers) -> "Apicurio":
 @pytest.fixture(scope="session")
 def spark(jvm: Path) -> Iterator["SparkSession"]:  # noqa: ARG001 (it needs Java)
     """One session for all tests of a worker: its JVM takes ten seconds to start, and its first job three more."""
-    from s3lake.land.spark import session
+    from s3lake.land.spark import get_session
 
-    made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
+    made = get_session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
     yield made
     made.stop()
 

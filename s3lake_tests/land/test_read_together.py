@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from s3lake.index.commit.documents import Recorded
-from s3lake.lake.objects.spark_columns import read_schema
+from s3lake.lake.objects.spark_columns import build_read_schema
 from s3lake.lake.readback.committed import open_input, read_object, read_recorded_columns
 from s3lake.land.landing import land
 from s3lake.records.schema.columns.types import to_document
@@ -41,7 +41,7 @@ def world(registry: SchemaRegistry, format: str = "parquet", partitions: int = 1
 def read_all(made: World) -> list[Any]:
     """What the reader of committed objects has of all hours, and, of Parquet, what Arrow's own scanner has."""
     committed = open_input(made.sink, TOPIC, made.store, None, allow_incomplete=True)
-    schema = read_schema(committed.form, committed.recorded)
+    schema = build_read_schema(committed.form, committed.recorded)
     batches = [
         batch for file, shape in committed.files for batch in read_object(made.store, "lake", file.key, shape, schema)
     ]

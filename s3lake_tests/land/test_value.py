@@ -31,7 +31,7 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.readback.committed import list_committed_files, read_recorded_columns
 from s3lake.lake.verify import verify_against
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.landing import land
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
@@ -323,7 +323,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     land_value(target, HOUR, numbers(*range(6)))
     assert run_change("compact", target, HOUR).summary.endswith("become 1")
     person = EraseConditions(Condition("n = 3"))
-    assert erase(target, HOUR, person).records == 1
+    assert erase_hour(target, HOUR, person).records == 1
     assert [row["n"] for row in rows(target)] == [0, 1, 2, 4, 5]
     land_value(target, HOUR, numbers(7))
     listed = data_keys(target)

@@ -92,7 +92,7 @@ class TestSinkAssets:
         sealed = repository(EVENTS).asset_graph.get(dg.AssetKey(["s3", "events", "orders_sealed"]))
         assert sealed.is_external
         assert not sealed.is_materializable
-        with dg.partition_loading_context(hours.parse("2026-01-05T03")):
+        with dg.partition_loading_context(hours.parse_hour("2026-01-05T03")):
             assert sealed.partitions_def is not None
             assert list(sealed.partitions_def.get_partition_keys()) == list(
                 hours.span("2026-01-05T00", "2026-01-05T02")
@@ -269,7 +269,7 @@ class TestTopicsByExpression:
         return names
 
     def topics(self, *sinks: str) -> Mapping[str, list[str]]:
-        return sink_topics.topics_of(config(*sinks))
+        return sink_topics.find_topics_of_sinks(config(*sinks))
 
     def test_are_those_that_the_whole_expression_fits(self, broker: list[str]) -> None:
         broker += ["shop.clicks", "shop.orders", "workshop.orders", "shop"]

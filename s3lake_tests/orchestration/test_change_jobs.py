@@ -167,7 +167,7 @@ def test_a_restoration_produces_records_only_when_confirmed(
         restored.append((servers, restoration.planned.records))
         return restoration.planned
 
-    monkeypatch.setattr(restoring, "restore", restore)
+    monkeypatch.setattr(restoring, "restore_records", restore)
     config = {"sink": "events", "topic": TOPIC, "from": HOUR, "to": HOUR, "into": "again"}
     reported = jobs.run("restore", **config)
     assert (reported.success, restored) == (True, [])

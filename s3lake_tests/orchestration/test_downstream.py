@@ -49,7 +49,7 @@ class World:
             self.instance,
             cursor=self.cursor,
             asset_selection=dg.AssetSelection.assets(HOURLY, DAILY),
-            evaluation_time=hours.parse("2026-01-06T01"),
+            evaluation_time=hours.parse_hour("2026-01-06T01"),
         )
         self.cursor = result.cursor  # type: ignore[assignment]
         return [
@@ -151,7 +151,7 @@ def test_an_asset_without_partitions_fires_once_all_ended_hours_are_sealed(insta
     for sealed in ([], list(hours.span("2026-01-04T00", "2026-01-05T23")), ["2026-01-06T00"], []):
         for hour in sealed:
             instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=hour))
-        now = hours.parse("2026-01-06T01")
+        now = hours.parse_hour("2026-01-06T01")
         selection = dg.AssetSelection.assets(whole)
         result = dg.evaluate_automation_conditions(
             definitions, instance, cursor=cursor, asset_selection=selection, evaluation_time=now

@@ -19,7 +19,7 @@ from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import opening
 from s3lake.orchestration import dagster_names
-from s3lake.orchestration.assets import define_assets, land
+from s3lake.orchestration.assets import define_assets, land_asset_hours
 from s3lake.orchestration.build import define_resources
 from s3lake.orchestration.hour_checks import NAMES
 from s3lake.orchestration.translator import hourly, sink_key
@@ -39,7 +39,7 @@ def job() -> dg.JobDefinition:
     """All checks of the sink, which no test changes."""
     ours = catalog(SINK, resources=STAND_INS)
     definitions = dg.Definitions(
-        assets=define_assets(ours, SINK, land),
+        assets=define_assets(ours, SINK, land_asset_hours),
         jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks_for_assets(KEY))],
         resources=define_resources(ours),
     )

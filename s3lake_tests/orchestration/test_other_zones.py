@@ -52,7 +52,7 @@ class World:
             self.instance,
             cursor=self.cursor,
             asset_selection=dg.AssetSelection.assets("local", "utc"),
-            evaluation_time=hours.parse("2026-11-03T06"),
+            evaluation_time=hours.parse_hour("2026-11-03T06"),
         )
         self.cursor = result.cursor  # type: ignore[assignment]
         return [

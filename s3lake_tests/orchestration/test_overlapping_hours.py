@@ -16,7 +16,7 @@ KOLKATA = dg.DailyPartitionsDefinition("2026-03-02", timezone="Asia/Kolkata")
 LORD_HOWE = dg.DailyPartitionsDefinition(
     "2026-03-02", timezone="Australia/Lord_Howe"
 )  # its clock changes by 30 minutes
-NOW = hours.parse("2026-11-28T00")
+NOW = hours.parse_hour("2026-11-28T00")
 
 
 def upstream(
@@ -92,8 +92,8 @@ def test_a_partition_has_all_hours_that_overlap_it(
     partitions: dg.PartitionsDefinition, key: str, first: str, last: str
 ) -> None:
     # A subset tells its keys lazily, so that both are asked with one clock.
-    with partition_loading_context(hours.parse("2026-12-02T00")):
-        there, missing = upstream(partitions, key, now=hours.parse("2026-12-02T00"))
+    with partition_loading_context(hours.parse_hour("2026-12-02T00")):
+        there, missing = upstream(partitions, key, now=hours.parse_hour("2026-12-02T00"))
     assert (there, missing) == (list(hours.span(first, last)), [])
 
 
@@ -113,7 +113,7 @@ def test_days_that_touch_are_joined() -> None:
 
 def test_all_partitions_have_all_their_hours() -> None:
     mapping = s3lake.OverlappingHours()
-    now = hours.parse("2026-03-04T06")
+    now = hours.parse_hour("2026-03-04T06")
     with partition_loading_context(now):
         everything = NEW_YORK.subset_with_all_partitions()
     result = mapping.get_upstream_mapped_partitions_result_for_partitions(everything, NEW_YORK, HOURS, current_time=now)
@@ -142,7 +142,7 @@ def test_an_hour_belongs_to_every_partition_that_it_overlaps(
 def test_both_directions_agree_for_every_hour_of_a_year() -> None:
     for partitions in (NEW_YORK, KOLKATA, LORD_HOWE):
         by_hour: dict[str, list[str]] = {}
-        for day in partitions.get_partition_keys(current_time=hours.parse("2026-11-20T00")):
+        for day in partitions.get_partition_keys(current_time=hours.parse_hour("2026-11-20T00")):
             for hour in upstream(partitions, day)[0]:
                 by_hour.setdefault(hour, []).append(day)
         chosen = sorted(by_hour)[::29]
@@ -150,7 +150,7 @@ def test_both_directions_agree_for_every_hour_of_a_year() -> None:
 
 
 def test_a_day_that_ends_within_an_hour_waits_for_the_end_of_that_hour() -> None:
-    half_past, later = hours.parse("2026-11-25T18").replace(minute=40), hours.parse("2026-11-25T19")
+    half_past, later = hours.parse_hour("2026-11-25T18").replace(minute=40), hours.parse_hour("2026-11-25T19")
     assert downstream(KOLKATA, "2026-11-25T17", now=half_past) == []
     assert downstream(KOLKATA, "2026-11-25T17", now=later) == ["2026-11-25"]
 

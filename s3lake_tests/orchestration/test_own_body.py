@@ -10,7 +10,7 @@ import s3lake
 from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import dagster_names
-from s3lake.orchestration.assets import land
+from s3lake.orchestration.assets import land_asset_hours
 from s3lake.orchestration.build import build_definitions
 from s3lake_tests.land.unstaged import FIRST, THIRD
 from s3lake_tests.orchestration import unstaged_runs
@@ -119,7 +119,7 @@ class Noted(s3lake.SinkComponent):
     """A component that does something after each landing."""
 
     def execute(self, context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
-        yield from land(context, config)
+        yield from land_asset_hours(context, config)
         context.log.info(f"noted {context.asset_key.path[-1]}")
 
 

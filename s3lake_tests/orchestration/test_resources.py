@@ -61,7 +61,7 @@ def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Any] = []
-    monkeypatch.setattr(spark_resource, "session", lambda settings: opened.append(settings) or "a session")
+    monkeypatch.setattr(spark_resource, "get_session", lambda settings: opened.append(settings) or "a session")
     before: list[int] = []
 
     @dg.asset
@@ -79,7 +79,7 @@ def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = Mock()
-    monkeypatch.setattr(spark_resource, "session", opened)
+    monkeypatch.setattr(spark_resource, "get_session", opened)
     resource = s3lake.SparkResource(spark_config={"spark.app.name": "mine", "spark.ui.port": 4041})
     resource._settings = config.spark
     assert (resource.spark_session, resource.spark_context) == (opened(), opened().sparkContext)

@@ -64,7 +64,7 @@ class World(Ticks):
 
     @property
     def remembered(self) -> RouteMemory:
-        return sensor_memory.decode(self.cursor).routes["events/orders"]
+        return sensor_memory.decode_memory(self.cursor).routes["events/orders"]
 
     def tick(self, later_ms: int = 0) -> Any:
         result = super().tick(later_ms)
@@ -80,7 +80,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def cursor(route: dict[str, Any]) -> str:
     """What the sensor keeps if it remembers this of the topic."""
-    return sensor_memory.encode(Memory(routes={"events/orders": RouteMemory(**route)}))
+    return sensor_memory.encode_memory(Memory(routes={"events/orders": RouteMemory(**route)}))
 
 
 def ranges(result: Any) -> list[tuple[str, str] | None]:

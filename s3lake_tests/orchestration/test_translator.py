@@ -16,7 +16,7 @@ from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.dagster_names import find_range
-from s3lake.orchestration.runs import topics_of
+from s3lake.orchestration.runs import find_topics_of_run
 from s3lake.source import sources as sources
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.orchestration.world import FakeKafka
@@ -95,7 +95,7 @@ def test_checks_jobs_and_runs_go_by_the_key() -> None:
     landed = built.get_job("land_events").asset_layer.selected_asset_keys
     assert landed == {OWN, dg.AssetKey(["own", "clicks"])}
     run = dg.DagsterRun("land_events", asset_selection=frozenset([OWN, dg.AssetKey(["s3", "events", "clicks"])]))
-    assert topics_of(Catalog(make_config(SINK), Own()), SINK, run) == {"orders"}
+    assert find_topics_of_run(Catalog(make_config(SINK), Own()), SINK, run) == {"orders"}
 
 
 @pytest.fixture

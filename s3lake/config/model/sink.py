@@ -128,7 +128,7 @@ class Sink(ConfigModel):
     bucket: Annotated[str, _BUCKET] = Field(examples=["lake"])
     s3: S3 | None = None
     prefix: Prefix = ""
-    start: Annotated[str, accepted_by(hours.parse)] = Field(examples=["2026-11-20T00"])
+    start: Annotated[str, accepted_by(hours.parse_hour)] = Field(examples=["2026-11-20T00"])
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)

@@ -148,7 +148,7 @@ class CompleteHour:
                     f"{self._what} was landed as {shape.format}, which does not mark where a record ends: "
                     "land it in a format that has records, as parquet or json"
                 )
-            schema = spark_columns.read_schema(shape, recorded)
+            schema = spark_columns.build_read_schema(shape, recorded)
             for file in collect_files([manifest], "data"):
                 yield from self._read_file(shape.for_file(file), manifest, file, schema)
 
@@ -156,7 +156,7 @@ class CompleteHour:
         number = 0
         with open_object(self._index.store, file.key, file.bytes, manifest.id) as body:
             for batch in read_batches(shape, body, file.key, schema):
-                yield list(read_rows(shape, batch, file.key, file.partition, number))
+                yield list(read_batch_rows(shape, batch, file.key, file.partition, number))
                 number += batch.num_rows
 
     def _refuse_rewritten(self) -> None:
@@ -193,7 +193,7 @@ def forward_hour(hour: CompleteHour, destination: Destination) -> Forwarded:
     return Forwarded(hour, "written" if before is None else "replaced")
 
 
-def read_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
+def read_batch_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
     """Yield the rows of a batch; `first` is the number of its first row in the file.
 
     Columns become members of an object; lines of JSON stay as they are. Bytes are base64, times ISO 8601, decimals

@@ -231,7 +231,7 @@ _decode = msgspec.json.Decoder(float_hook=_parse_number).decode
 
 
 def _make_slot(hour: CompleteHour) -> dict[str, Any]:
-    return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse(hour.hour)}
+    return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse_hour(hour.hour)}
 
 
 def _build_entry(hour: CompleteHour, *, complete: bool) -> dict[str, Any]:

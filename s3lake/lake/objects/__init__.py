@@ -13,7 +13,7 @@ from s3lake.lake.objects import avro_objects, content, csv_objects, spark_column
 from s3lake.lake.objects.content import Body
 from s3lake.lake.objects.shape import ObjectShape
 
-__all__ = ["Body", "ObjectShape", "OpenFile", "columns", "open_columns", "read_batches", "read_rows"]
+__all__ = ["Body", "ObjectShape", "OpenFile", "columns", "open_columns", "read_batches", "read_text_rows"]
 
 Result = TypeVar("Result")
 
@@ -67,7 +67,7 @@ def read_batches(shape: ObjectShape, body: Body, key: str, schema: pa.Schema) ->
     yield from _convert(shape, body, key, lambda texts: text_records.to_batch(shape, texts, schema))
 
 
-def read_rows(shape: ObjectShape, body: Body, key: str) -> Iterator[list[text_records.Row]]:
+def read_text_rows(shape: ObjectShape, body: Body, key: str) -> Iterator[list[text_records.Row]]:
     """Yield the rows of a text object, some at a time, as `rows.build_row_reader` splits them.
 
     Raises:

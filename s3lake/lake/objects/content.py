@@ -28,7 +28,7 @@ def split_records(shape: ObjectShape, body: Body, key: str) -> Iterator[list[byt
     Raises:
         UnreadableError: it is not of its shape; what came before was given.
     """
-    every, frame = decompress(body, key, shape.codec), shape.frame
+    every, frame = decompress_blocks(body, key, shape.codec), shape.frame
     if frame is None:
         yield [b"".join(every)]
     elif not frame.between and not shape.format.startswith("json"):
@@ -40,7 +40,7 @@ def split_records(shape: ObjectShape, body: Body, key: str) -> Iterator[list[byt
         yield from split_json(every, frame, key)
 
 
-def decompress(body: Body, key: str, codec: str) -> Iterator[bytes]:
+def decompress_blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
     """Yield the content of an object, never an empty block.
 
     Raises:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import UnreadableError
-from s3lake.lake.objects.content import ROWS, Body, decompress, strip_framing
+from s3lake.lake.objects.content import ROWS, Body, decompress_blocks, strip_framing
 from s3lake.lake.objects.shape import BYTES, LINE_FRAMING, STRING, ObjectShape
 from s3lake.lake.objects.spark_columns import RoundedError
 
@@ -29,7 +29,7 @@ def open_csv(
     from pyarrow import csv
 
     frame = shape.frame or LINE_FRAMING
-    text = strip_framing(decompress(body, key, shape.codec), frame, key)
+    text = strip_framing(decompress_blocks(body, key, shape.codec), frame, key)
     if frame.between not in (b"\n", b"\r\n"):
         text = b"\n".join(split_rows(text, frame.between))
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)

@@ -44,7 +44,7 @@ _FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int
 """What Aiven's rows have in tables."""
 
 
-def read_schema(shape: ObjectShape, recorded: Columns | None = None) -> pa.Schema:
+def build_read_schema(shape: ObjectShape, recorded: Columns | None = None) -> pa.Schema:
     """Return the columns that objects of a shape are read into.
 
     Files of columns have the columns of their commit, or the `recorded` ones of the sink. Text files have

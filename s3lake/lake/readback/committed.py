@@ -97,7 +97,7 @@ def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: C
         shape, schemas = ObjectShape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
         for file in collect_files([manifest], "data"):
             if file.columns not in schemas:
-                schemas[file.columns] = spark_columns.read_schema(shape.for_file(file), recorded)
+                schemas[file.columns] = spark_columns.build_read_schema(shape.for_file(file), recorded)
             origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
             yield CommittedFile(*origin, file.records, file.bytes, manifest.form.format, schemas[file.columns])
 
@@ -186,7 +186,7 @@ class CommittedInput:
     @property
     def schema(self) -> pa.Schema:
         """The columns that they are read into."""
-        return spark_columns.read_schema(self.form, self.recorded)
+        return spark_columns.build_read_schema(self.form, self.recorded)
 
 
 def open_input(

@@ -15,7 +15,7 @@ from s3lake.lake.verify.decoded_values import (
     Uuid,
     compact_json,
     keep,
-    parse_json,
+    parse_exact_json,
     to_column_form,
     to_float_form,
 )
@@ -69,7 +69,7 @@ def _unquote(text: str) -> str:
     if text[:1] != '"':
         return text
     try:
-        return str(parse_json(text))
+        return str(parse_exact_json(text))
     except ValueError:
         return text
 

@@ -174,7 +174,7 @@ class CommitFiles:
         for stream, order in self._orders.items():
             if stream in group.files:
                 file = group.files[stream]
-                order.add_content(file, content.decompress(bodies[stream], file.key, self._shapes[stream].codec))
+                order.add_content(file, content.decompress_blocks(bodies[stream], file.key, self._shapes[stream].codec))
 
     def expect(self, records: Records) -> list[bytes]:
         """Return the digests of the rows that records should be."""

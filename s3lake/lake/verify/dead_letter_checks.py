@@ -32,7 +32,7 @@ class DeadLetters:
         count = 0
         try:
             body = read_body(store, file.key)
-            for lines in content.split_lines(content.decompress(body, file.key, "none"), LINE_FRAMING, file.key):
+            for lines in content.split_lines(content.decompress_blocks(body, file.key, "none"), LINE_FRAMING, file.key):
                 for line in lines:
                     self._read_line(line, f"{file.key} row {count}")
                     count += 1

@@ -53,7 +53,7 @@ LOGICAL_WRITERS["fixed-s3lake.uuid"] = lambda value, _: UUID(value).bytes
 
 
 @lru_cache(4096)
-def build_reader(text: str, references: tuple[str, ...], null_to_default: bool = False) -> Decode:
+def build_avro_reader(text: str, references: tuple[str, ...], null_to_default: bool = False) -> Decode:
     """Return what decodes data of a schema, which may refer to the schemas of `references`.
 
     Args:

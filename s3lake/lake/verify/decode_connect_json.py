@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.lake.verify.decoded_values import MapValue, Mismatch, Pairs, SinglePrecision, keep, parse_json
+from s3lake.lake.verify.decoded_values import MapValue, Mismatch, Pairs, SinglePrecision, keep, parse_exact_json
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -50,13 +50,13 @@ def decode_connect(
     if schema == b"null":
         return plain(bytes(envelope.payload))
     cast = _build_payload_cast(schema, has_floats, null_to_default)
-    return described(cast(parse_json(bytes(envelope.payload))))
+    return described(cast(parse_exact_json(bytes(envelope.payload))))
 
 
 @lru_cache(4096)
 def _build_payload_cast(schema: bytes, has_floats: bool, null_to_default: bool) -> _Cast:
     primitives: dict[str, _Cast] = _PRIMITIVES if has_floats else {"bytes": to_bytes}
-    return _build_cast(parse_json(schema), primitives, null_to_default)
+    return _build_cast(parse_exact_json(schema), primitives, null_to_default)
 
 
 def _build_cast(schema: dict[str, Any], primitives: dict[str, _Cast], null_to_default: bool) -> _Cast:

@@ -34,7 +34,7 @@ _MOST_DIGITS = 38
 
 
 @lru_cache(4096)
-def build_reader(
+def build_protobuf_reader(
     text: str, references: tuple[tuple[str, str], ...], counted: Collection[str], exact: bool = False
 ) -> Decode:
     """Return what decodes the path of a message within its schema, and the message behind it.
@@ -64,7 +64,7 @@ def build_set_reader(descriptors: bytes, name: str, counted: Collection[str], ex
 
 def _decode(descriptor: Descriptor, data: bytes, counted: Collection[str], exact: bool) -> Any:
     unknown = set[str]()
-    decoded = _to_struct(descriptor, wire.read_fields(data), "", unknown, exact)
+    decoded = _to_struct(descriptor, wire.read_wire_fields(data), "", unknown, exact)
     if not unknown <= set(counted):
         raise Mismatch("it has fields that its schema does not have, and that the manifest does not count")
     return decoded
@@ -162,7 +162,7 @@ def _to_struct(
             contents.pop(chosen.get(member.oneof, ""), None)
             chosen[member.oneof] = member.name
         if member.inner is not None:
-            inner = content if wire_type == wire.GROUP else wire.read_fields(content)
+            inner = content if wire_type == wire.GROUP else wire.read_wire_fields(content)
             if member.is_repeated:
                 contents.setdefault(member.name, []).append(inner)
             else:  # a message that comes in parts is all of them
@@ -215,7 +215,7 @@ def _to_map(entry: tuple[_Member, _Member], entries: Any, path: str, unknown: se
                 parts[1] = content
             elif number == 2 and wire_type == value.wire:
                 has_parts = value.inner is not None
-                parts[2] = parts.get(2, []) + wire.read_fields(content) if has_parts else content
+                parts[2] = parts.get(2, []) + wire.read_wire_fields(content) if has_parts else content
         name = key.read(parts.get(1, b"" if key.wire == wire.BYTES else 0))
         last[name] = parts.get(2, [] if value.inner is not None else b"" if value.wire == wire.BYTES else 0)
     values: dict[Any, Any] = {}
@@ -366,9 +366,9 @@ _KNOWN: dict[str, tuple[str, _Read]] = {
 def _find_decimal(field: FieldDescriptor) -> _Read | None:
     """Return what makes a decimal of the message, if its field says a scale that a column can have."""
     params: dict[str, str] = {}
-    for number, _, meta in wire.read_fields(field.GetOptions().SerializeToString()):
-        for part, _, entry in wire.read_fields(meta) if number == _META else ():
-            pair = {at: text.decode() for at, _, text in wire.read_fields(entry)} if part == 2 else {}
+    for number, _, meta in wire.read_wire_fields(field.GetOptions().SerializeToString()):
+        for part, _, entry in wire.read_wire_fields(meta) if number == _META else ():
+            pair = {at: text.decode() for at, _, text in wire.read_wire_fields(entry)} if part == 2 else {}
             params[pair.get(1, "")] = pair.get(2, "")
     try:
         scale, precision = int(params["scale"]), int(params.get("precision") or 0) or _MOST_DIGITS

@@ -71,7 +71,7 @@ def keep(value: Any) -> Any:
     return value
 
 
-def parse_json(text: bytes | str) -> Any:
+def parse_exact_json(text: bytes | str) -> Any:
     """Decode JSON; every number with a fraction is a Decimal.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 
 from s3lake.errors import S3LakeError
 from s3lake.lake.verify import decode_avro, decode_connect_json
-from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, keep, parse_json
+from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, keep, parse_exact_json
 from s3lake.lake.verify.fill_json_defaults import Defaults
 from s3lake.records.schema.registry import RegisteredSchema, UnknownSchema, get_client
 from s3lake.records.schema.registry.connection import Connection
@@ -38,7 +38,7 @@ def build_decoder(
         plain: makes a value of parsed JSON that has no schema.
         described: what is done to a value that a schema has decoded, or that is a number.
         has_floats, null_to_default: see `connect.decode_connect`.
-        counted: see `protobuf.build_reader`.
+        counted: see `decode_protobuf.build_protobuf_reader`.
     """
     match converter:
         case "string":
@@ -46,11 +46,11 @@ def build_decoder(
         case "bytes":
             return bytes
         case "json":
-            return lambda data: plain(parse_json(data))
+            return lambda data: plain(parse_exact_json(data))
         case "connect_json":
             return partial(
                 decode_connect_json.decode_connect,
-                plain=lambda data: plain(parse_json(data)),
+                plain=lambda data: plain(parse_exact_json(data)),
                 described=described,
                 has_floats=has_floats,
                 null_to_default=null_to_default,
@@ -92,12 +92,12 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
     if registry is None:
         raise Mismatch("no registry has its schema")
     if registry.avro:
-        return decode_avro.build_reader(registry.avro, (), null_to_default)(data)
+        return decode_avro.build_avro_reader(registry.avro, (), null_to_default)(data)
     if not registry.descriptors:
         schema = _fetch_schema(registry, data)
         if schema.language == "AVRO":
             references = tuple(schema.references.values())
-            return _build(decode_avro.build_reader, schema.text, references, null_to_default)(data[_ID_BYTES:])
+            return _build(decode_avro.build_avro_reader, schema.text, references, null_to_default)(data[_ID_BYTES:])
         if schema.language != "PROTOBUF":
             raise Mismatch(f"it is a schema of {schema.language}")
     from s3lake.lake.verify import decode_protobuf  # it imports Google's library, which an installation need not have
@@ -105,7 +105,7 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
     if registry.descriptors:
         return decode_protobuf.build_set_reader(registry.descriptors, registry.message, counted, registry.exact)(data)
     references_by_name = tuple(schema.references.items())
-    reader = _build(decode_protobuf.build_reader, schema.text, references_by_name, counted, registry.exact)
+    reader = _build(decode_protobuf.build_protobuf_reader, schema.text, references_by_name, counted, registry.exact)
     return reader(data[_ID_BYTES:])
 
 
@@ -123,7 +123,7 @@ def _decode_json_schema(
     registry: Connection | None, plain: Callable[[Any], Any], null_to_default: bool, data: bytes
 ) -> Any:
     """Decode JSON behind the id of its schema, with the defaults that the schema gives if there is a registry."""
-    payload = parse_json(data[_ID_BYTES:])
+    payload = parse_exact_json(data[_ID_BYTES:])
     if registry is None:
         return plain(payload)
     schema = _fetch_schema(registry, data)
@@ -132,4 +132,4 @@ def _decode_json_schema(
 
 @lru_cache(4096)
 def _read_defaults(text: str, references: tuple[tuple[str, str], ...], null_to_default: bool) -> Defaults:
-    return Defaults({name: parse_json(document) for name, document in (*references, ("", text))}, null_to_default)
+    return Defaults({name: parse_exact_json(document) for name, document in (*references, ("", text))}, null_to_default)

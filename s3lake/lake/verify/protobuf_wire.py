@@ -24,7 +24,7 @@ class WireError(ValueError):
     """The data is not a message."""
 
 
-def read_fields(data: bytes) -> list[WireField]:
+def read_wire_fields(data: bytes) -> list[WireField]:
     """Return the fields of a message in their order.
 
     Raises:

@@ -27,7 +27,7 @@ from s3lake.lake.verify.decoded_values import (
     digest_bytes,
     digest_row,
     keep,
-    parse_json,
+    parse_exact_json,
     sort_json_texts,
     to_column_form,
     to_float_form,
@@ -188,7 +188,7 @@ class StreamDigester:
         def read(data: Any) -> Any:
             if type(data) is Decoded:
                 return described(data.value)
-            return plain(parse_json(data)) if type(data) is PlainJson else decode(data)
+            return plain(parse_exact_json(data)) if type(data) is PlainJson else decode(data)
 
         return read
 
@@ -243,7 +243,7 @@ class StreamDigester:
             if type(data) is Decoded:
                 return sort(to_json_form(data.value))
             if type(data) is PlainJson:
-                return _to_json_text(data) if as_it_is else to_json_form(parse_json(data))
+                return _to_json_text(data) if as_it_is else to_json_form(parse_exact_json(data))
             return sort(decode(data))
 
         return read
@@ -283,7 +283,7 @@ class StreamDigester:
         if name in ("key", "value"):
             converter, in_json = self._shape.converter(name), self._shape.format.startswith("json")
             if cell and (converter in self._typed or (converter == "json_schema" and not in_json)):
-                form = to_json_form(parse_json(cell))
+                form = to_json_form(parse_exact_json(cell))
                 return sort_json_texts(form) if converter == "protobuf" else form
             return cell if in_json else cell or None
         if name == "metadata":

@@ -90,7 +90,7 @@ class Adopted:
     written: bool
 
 
-def adopt(
+def adopt_topic(
     connector: Connector,
     sink: Sink,
     index: TopicIndex,

@@ -124,7 +124,7 @@ def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: 
     groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "form"))]
     merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) > 1 or not options.is_merge]
     merges = [merge for merge in merges if _is_worth_it(merge.outputs, options)]
-    blocker = find_blocker(sink, topic, manifests) if merges else ""
+    blocker = find_join_blocker(sink, topic, manifests) if merges else ""
     if blocker:
         raise CannotChange(blocker)
     return merges
@@ -152,7 +152,7 @@ def plan_outputs(manifests: Iterable[Manifest], options: CompactOptions) -> list
     return outputs
 
 
-def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
+def find_join_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     """Return the reason why files of these commits cannot be joined as `sink` writes now. Return "" if they can."""
     landed, rule = sink.after_transforms, binding.key_rule(sink.after_transforms, topic)
     if not sink.exactly_once:

@@ -109,7 +109,7 @@ def erase_hours(
     """
     for hour in hours:
         if yes and target.manifests(hour) is not None:
-            change = erase(target, hour, conditions)
+            change = erase_hour(target, hour, conditions)
             if change.records or change.blocker or change.uncounted:
                 yield change
         elif planned := plan_hour(target, hour, partial(plan_erase, conditions=conditions, new_keys={})):
@@ -118,7 +118,7 @@ def erase_hours(
         clean_index(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
 
 
-def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> HourChange:
+def erase_hour(target: TopicSink, hour: str, conditions: EraseConditions) -> HourChange:
     """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them."""
     new_keys: dict[str, str] = {}
     change = change_hour(target, hour, REASON, partial(plan_erase, conditions=conditions, new_keys=new_keys))
@@ -194,7 +194,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
 
 def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
     """Return the columns that rows of a commit's data may have."""
-    return spark_columns.read_schema(ObjectShape.from_manifest(manifest), recorded)
+    return spark_columns.build_read_schema(ObjectShape.from_manifest(manifest), recorded)
 
 
 def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Columns) -> Iterator[int]:
@@ -234,7 +234,7 @@ def _read_table(shape: ObjectShape, body: bytes, key: str, where: Condition, rec
             pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.split_records(shape, body, key)
         )
     else:
-        asked = where.columns(spark_columns.read_schema(shape, recorded))
+        asked = where.columns(spark_columns.build_read_schema(shape, recorded))
         read = read_batches(shape, body, key, asked)
     return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
 

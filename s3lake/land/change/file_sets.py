@@ -190,7 +190,7 @@ def _records(shape: ObjectShape, body: BinaryIO, key: str) -> Iterator[list[byte
     frame = shape.frame or LINE_FRAMING
     yield list(
         csv_objects.split_rows(
-            content.strip_framing(content.decompress(body, key, shape.codec), frame, key), frame.between
+            content.strip_framing(content.decompress_blocks(body, key, shape.codec), frame, key), frame.between
         )
     )
 

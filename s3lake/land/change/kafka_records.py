@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.index.commit.documents import File
-from s3lake.lake.objects import Body, ObjectShape, read_batches, read_rows, spark_columns
+from s3lake.lake.objects import Body, ObjectShape, read_batches, read_text_rows, spark_columns
 from s3lake.lake.objects.shape import BYTES, STRING
 from s3lake.land.given import Record
 
@@ -39,7 +39,7 @@ class Parts:
         metadata = "metadata" in fields
         key = "key" in fields and (shape.key in (STRING, BYTES) or not shape.in_columns)
         # One style has no column of them, another a map, which keeps one header of each name.
-        column = next((column for column in spark_columns.read_schema(shape) if column.name == "headers"), None)
+        column = next((column for column in spark_columns.build_read_schema(shape) if column.name == "headers"), None)
         headers = "headers" in fields and column is not None and not pa.types.is_map(column.type)
         return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
 
@@ -57,7 +57,7 @@ def _lacking(shape: ObjectShape) -> str:
     return ""
 
 
-def records(
+def read_kafka_records(
     shape: ObjectShape, body: Body, file: File, topic: str, others: Set[int] = frozenset()
 ) -> Iterator[list[Record]]:
     """Yield the records of an object, some at a time; the `Parts` of its shape lack nothing.
@@ -68,13 +68,13 @@ def records(
     Raises:
         UnreadableError: it is not a file of its shape.
     """
-    parts, offsets = Parts.from_shape(shape), offsets_of(file, others)
+    parts, offsets = Parts.from_shape(shape), find_least_offsets(file, others)
     blocks: Iterator[list[Any]]
     if shape.in_columns:
-        batches = read_batches(shape, body, file.key, spark_columns.read_schema(shape))
+        batches = read_batches(shape, body, file.key, spark_columns.build_read_schema(shape))
         blocks = (batch.to_pylist() for batch in batches)
     else:
-        blocks = read_rows(shape, body, file.key)
+        blocks = read_text_rows(shape, body, file.key)
     for rows in blocks:
         some = []
         for row in rows:
@@ -88,7 +88,7 @@ def records(
         yield some
 
 
-def offsets_of(file: File, others: Set[int]) -> Iterator[int]:
+def find_least_offsets(file: File, others: Set[int]) -> Iterator[int]:
     """The least offsets that the rows of an object can have, one after the other."""
     return (offset for offset in count(file.first_offset) if offset not in others)
 
@@ -101,7 +101,7 @@ def read_offsets(rows: pa.RecordBatch) -> pa.Int64Array:
 
 
 def slack(shape: ObjectShape, file: File, others: Set[int]) -> int:
-    """How much greater the offset of a record may have been than `records` says."""
+    """How much greater the offset of a record may have been than `read_kafka_records` says."""
     if Parts.from_shape(shape).offset:
         return 0
     strange = sum(file.first_offset <= offset <= file.last_offset for offset in others)

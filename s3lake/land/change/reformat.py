@@ -35,8 +35,8 @@ from s3lake.land.change.hour_change import (
     change_hours,
     group_compatible,
 )
-from s3lake.land.change.kafka_records import Parts, offsets_of, read_offsets, records, slack
-from s3lake.land.change.row_keys import find_blocker as find_blocker_of_places
+from s3lake.land.change.kafka_records import Parts, find_least_offsets, read_kafka_records, read_offsets, slack
+from s3lake.land.change.row_keys import find_key_blocker as find_blocker_of_places
 from s3lake.land.change.row_keys import place
 from s3lake.land.change.staged_copies import StagedCopies
 from s3lake.land.engine import run_steps
@@ -72,7 +72,7 @@ def plan_reformat(target: TopicSink, hour: str, manifests: list[Manifest]) -> Pl
     form = " and ".join(sorted({f"{one.form.format} {one.form.codec}".strip() for one in stale}))
     summary = f"{len(files):,} files of {size:,} bytes, {form}, are written again"
     change = HourChange(hour, summary, 0, len(files), size)
-    blocker = find_blocker(target.sink, target.topic, stale)
+    blocker = find_reformat_blocker(target.sink, target.topic, stale)
     if blocker:
         raise CannotChange(blocker)
     return Plan(change, [(group, partial(_write, target, group)) for group in group_compatible(stale)])
@@ -90,7 +90,7 @@ def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manife
     ]
 
 
-def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
+def find_reformat_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     """Return the reason why the data of commits cannot have the present form of `sink`. Return "" if it can."""
     landed = sink.after_transforms
     keys = binding.key_rule(landed, topic)
@@ -212,7 +212,7 @@ class _Reencoder:
 
     def _stage_rows(self, file: File, body: bytes) -> Staged:
         sink, store, attempt, hour_ms = self._sink, self.target.store, self.attempt, hourly.start_ms(self._hour)
-        offsets, has_offsets = offsets_of(file, self._dead_of(file)), Parts.from_shape(self._shape).offset
+        offsets, has_offsets = find_least_offsets(file, self._dead_of(file)), Parts.from_shape(self._shape).offset
         keys = binding.key_rule(sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms)
         is_compared = sink.format.type != "csv"  # the text of a value in CSV is not what its column held
         with StagedCopies(store) as copies:
@@ -272,7 +272,7 @@ class _Reencoder:
         work = replace(work, tolerant=True)
 
         def read(_: Intervals) -> Batches:
-            return {file.partition: map(batch, records(self._shape, body, file, target.topic, others))}
+            return {file.partition: map(batch, read_kafka_records(self._shape, body, file, target.topic, others))}
 
         engine = GivenEngine(read, target.spark)
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}

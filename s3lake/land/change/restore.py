@@ -22,7 +22,7 @@ from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.lake.objects import ObjectShape
 from s3lake.lake.objects.dead_letter_objects import read_dead_letters
-from s3lake.land.change.kafka_records import Parts, records
+from s3lake.land.change.kafka_records import Parts, read_kafka_records
 from s3lake.land.given import Record
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.source.kafka.client_properties import hide_secrets, to_librdkafka
@@ -190,7 +190,9 @@ class Restore:
                     place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
                     yield Record(*place, letter.key, letter.value, letter.headers)
             else:
-                yield from chain.from_iterable(records(ObjectShape.from_manifest(manifest), stream, file, index.topic))
+                yield from chain.from_iterable(
+                    read_kafka_records(ObjectShape.from_manifest(manifest), stream, file, index.topic)
+                )
 
     def _require_parts(self, manifest: Manifest) -> None:
         if all(file.stream == DEAD_LETTERS for file in manifest.files):
@@ -215,7 +217,7 @@ class Restore:
 
 
 @retry_fenced
-def restore(
+def restore_records(
     request: Restore,
     bootstrap_servers: str,
     properties: Mapping[str, str],

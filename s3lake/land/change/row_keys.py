@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.lake.objects import ObjectShape
-from s3lake.land.task.table_rows import encode_rows, group_rows
+from s3lake.land.task.table_rows import encode_json_rows, group_rows
 from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.object_keys import KeyLayout
@@ -18,7 +18,7 @@ _SCHEMAS_WITH_UNITS = ("avro", "connect_json", "json_schema")
 """Converters whose schemas say of a number that it is a time, and in which unit. Its column does not."""
 
 
-def find_blocker(keys: KeyLayout, shape: ObjectShape) -> str:
+def find_key_blocker(keys: KeyLayout, shape: ObjectShape) -> str:
     """Return the reason why columns do not say what keys read of a value. Return "" if they do."""
     if not keys.needs("value"):
         return ""
@@ -59,7 +59,7 @@ def place(keys: KeyLayout, partition: int, rows: pa.RecordBatch, shape: ObjectSh
 def _write_values(values: pa.StructArray, shape: ObjectShape) -> pa.BinaryArray:
     """Return values as JSON, null for none: times of a schema are numbers, as they are when records land."""
     if shape.value == "json":  # a column of times was made of texts
-        texts = pa.array(encode_rows(pa.RecordBatch.from_struct_array(values)), pa.binary())
+        texts = pa.array(encode_json_rows(pa.RecordBatch.from_struct_array(values)), pa.binary())
     else:
         texts = make_encoder(type_of(values.type))(values)
     return pc.if_else(values.is_valid(), texts, None)

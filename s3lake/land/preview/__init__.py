@@ -64,9 +64,9 @@ def preview(
     now_ms = hours.now_ms() if now_ms is None else now_ms
 
     def open_session() -> SparkSession:
-        from s3lake.land.spark import session
+        from s3lake.land.spark import get_session
 
-        return session(spark or Spark())
+        return get_session(spark or Spark())
 
     engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), open_session)
     seen = Recorded({})

@@ -35,7 +35,7 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, Any] | list[tuple[str, Any]] | None = None
 
 
-def read(path: Path) -> list[Record]:
+def read_record_lines(path: Path) -> list[Record]:
     """Read the records of a JSON lines file; see `parse_records`.
 
     Raises:

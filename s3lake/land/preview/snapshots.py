@@ -51,7 +51,7 @@ def build_snapshot(sinks: Sequence[Sink], records: Sequence[Record], spark: Spar
             result = preview(sink, topic, of_topic, newest if newest >= 0 else hours.start_ms(sink.start), spark)
             entry = snapshot.setdefault(sink.name, {"objects": {}, "dead_letters": [], "failed": False})
             data = [each for each in result.objects if each.file.stream != "dead_letters"]
-            entry["objects"] |= {each.file.key: read_rows(sink, each.file.key, each.body) for each in data}
+            entry["objects"] |= {each.file.key: read_shown_rows(sink, each.file.key, each.body) for each in data}
             refused = sorted(map(asdict, result.refusals), key=itemgetter("partition", "offset"))
             entry["dead_letters"] += refused
             entry["failed"] |= result.failed
@@ -74,7 +74,7 @@ def compare_snapshots(expected: str, actual: str) -> list[str]:
     return [line for line in changes[2:] if not line.startswith("@@")]
 
 
-def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
+def read_shown_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
     """Return the rows of an object: of a table by column, of JSON as it is, of other texts the lines.
 
     Bytes are text if they are UTF-8, else `{"base64": …}`, as in files of records.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared
-from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.spark.installation import agree, fit, ours
 from s3lake.scratch import scratch
 
@@ -73,7 +73,7 @@ def _homeless() -> str:
     return f"-Duser.dir={home}"
 
 
-def session(spark: model.Spark) -> SparkSession:
+def get_session(spark: model.Spark) -> SparkSession:
     """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
 
     Raises:
@@ -87,9 +87,9 @@ def session(spark: model.Spark) -> SparkSession:
         try:
             # Other settings are fixed when the server starts.
             of_sql = {name: value for name, value in settings(spark).items() if name.startswith("spark.sql.")}
-            return shared.session(spark.master, of_sql, active)
+            return shared.open_shared_session(spark.master, of_sql, active)
         except Exception as error:
-            raise translate_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
+            raise translate_spark_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
         return fit(active)
     opened = start_session(spark, settings(spark))
@@ -99,7 +99,7 @@ def session(spark: model.Spark) -> SparkSession:
         agree(opened)
     except Exception as error:
         opened.stop()
-        raise translate_error(error, f"asking the workers of {spark.master}") from None
+        raise translate_spark_error(error, f"asking the workers of {spark.master}") from None
     return opened
 
 
@@ -130,7 +130,7 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
             private_pyspark.forget_stopped_session()
             return builder.getOrCreate()
         except Exception as error:
-            raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
+            raise translate_spark_error(error, f"starting a session with spark.master {spark.master}") from None
 
 
 def parallelism(session: SparkSession) -> int:

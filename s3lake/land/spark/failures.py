@@ -35,7 +35,7 @@ _LOST = (
 )
 
 
-def translate_error(error: Exception, what: str) -> Exception:
+def translate_spark_error(error: Exception, what: str) -> Exception:
     """Translate an exception of Spark.
 
     Args:

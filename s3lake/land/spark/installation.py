@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.errors import ConfigurationError, S3LakeError, SparkUnavailableError, TaskFailedError
-from s3lake.land.spark.failures import summarize, translate_error
+from s3lake.land.spark.failures import summarize, translate_spark_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ def _try(session: SparkSession) -> None:
     except S3LakeError:
         raise
     except Exception as error:
-        cause = translate_error(error, "asking the session's workers")
+        cause = translate_spark_error(error, "asking the session's workers")
         if not isinstance(cause, TaskFailedError):
             raise cause from None
         raise SparkUnavailableError(

@@ -35,7 +35,7 @@ _session: Any = None
 _ended: list[Any] = []
 
 
-def session(master: str, settings: Mapping[str, str], active: SparkSession | None) -> SparkSession:
+def open_shared_session(master: str, settings: Mapping[str, str], active: SparkSession | None) -> SparkSession:
     """The shared session, made where this process or the server has none.
 
     Args:

@@ -22,7 +22,7 @@ from s3lake.land.task.placed_rows import lay_out, split_rows
 from s3lake.land.task.refused_records import Letters, Witness, log
 from s3lake.land.task.staging import FileRule, Staging
 from s3lake.land.task.task_output import TaskOutput
-from s3lake.land.task.transformed_batch import Prepared, milliseconds, project_batch, read_computed, take_rows
+from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows, to_milliseconds
 from s3lake.records.convert.conversion import Conversion, Converted
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.layout.object_keys import KeyLayout
@@ -282,7 +282,7 @@ def count_records(
         landed: rows that are staged.
         unplaced: rows that have no place in the layout.
     """
-    offsets, timestamps = batch.column("offset"), milliseconds(batch)
+    offsets, timestamps = batch.column("offset"), to_milliseconds(batch)
     return Read(
         offsets[0].as_py(),
         offsets[-1].as_py() + 1,

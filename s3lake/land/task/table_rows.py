@@ -86,12 +86,12 @@ def place_rows(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stamp_ms: 
     group = keys.fixed_group(partition)
     if group is not None:
         return group
-    values = encode_rows(rows) if keys.needs("value") else ()
+    values = encode_json_rows(rows) if keys.needs("value") else ()
     stamps = [stamp_ms] * len(rows) if keys.needs("timestamp") else ()
     return group_rows(keys, partition, RecordColumns(values=values, timestamps=stamps), len(rows))
 
 
-def encode_rows(rows: pa.RecordBatch) -> list[bytes]:
+def encode_json_rows(rows: pa.RecordBatch) -> list[bytes]:
     """Return each row as JSON."""
     return [msgspec.json.encode(row, enc_hook=str) for row in _list_rows(rows)]
 

@@ -92,7 +92,7 @@ def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
 
 
-def milliseconds(rows: pa.RecordBatch) -> pa.Array:
+def to_milliseconds(rows: pa.RecordBatch) -> pa.Array:
     """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
 

@@ -32,7 +32,7 @@ from s3lake.records.layout.pieces import (
 )
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date
-from s3lake.text.masking import quote
+from s3lake.text.masking import quote_masked
 from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
@@ -351,12 +351,12 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> 
         return iso.parse_epoch_ms(value, where)
     except iso.NonexistentTimeError:
         raise NoObjectKeyError(
-            f"{what} is {quote(what, repr(value))}, which the clock of {where} skips: write it with an offset"
+            f"{what} is {quote_masked(what, repr(value))}, which the clock of {where} skips: write it with an offset"
         ) from None
     except (ValueError, OverflowError):
         raise NoObjectKeyError(
-            f"{what} is {quote(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or ISO 8601, "
-            "for example 2026-11-20T09:30:00Z"
+            f"{what} is {quote_masked(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or "
+            "ISO 8601, for example 2026-11-20T09:30:00Z"
         ) from None
 
 
@@ -389,7 +389,7 @@ def check_key_text(value: str, what: str) -> str:
             resolve dot segments.
     """
     if not value.isprintable() and any(ord(char) < 32 or char in "\x7f\ufffe\uffff" for char in value):
-        raise NoObjectKeyError(f"{what} holds a control character: {quote(what, repr(value[:40]))}")
+        raise NoObjectKeyError(f"{what} holds a control character: {quote_masked(what, repr(value[:40]))}")
     if "." in value and any(part in (".", "..") for part in value.split("/")):
-        raise NoObjectKeyError(f"{what} holds a path step: {quote(what, repr(value[:40]))}")
+        raise NoObjectKeyError(f"{what} holds a path step: {quote_masked(what, repr(value[:40]))}")
     return value

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from s3lake.source.kafka.librdkafka import Message, PolledMessages, load
+from s3lake.source.kafka.librdkafka import Message, PolledMessages, load_librdkafka
 from s3lake.source.record_batches import HEADERS, SCHEMA, OffsetRange
 
 LIBRARY = Path(__file__).with_name("libcolumns.so")
@@ -85,7 +85,7 @@ class CompiledTake:
     """
 
     def __init__(self, path: Path) -> None:
-        rd, library = load(), ctypes.CDLL(str(path))
+        rd, library = load_librdkafka(), ctypes.CDLL(str(path))
         sizes = [ctypes.sizeof(struct) for struct in (Message, _Functions, _Batch, _Columns)]
         try:
             self._measure, self._fill = library.measure, library.fill
@@ -167,7 +167,7 @@ def take_in_python(
     messages: PolledMessages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int
 ) -> PolledBatch:
     """`Take` by a loop."""
-    rd, next_offset, total, taken = load(), offset_range.start, 0, 0
+    rd, next_offset, total, taken = load_librdkafka(), offset_range.start, 0, 0
     rows: list[dict[str, Any]] = []
     for address in messages.addresses:
         message = Message.from_address(address)

@@ -76,7 +76,7 @@ class KafkaRequestError(Exception):
 
 
 @functools.cache
-def load() -> SimpleNamespace:
+def load_librdkafka() -> SimpleNamespace:
     """Return librdkafka's functions by their names without `rd_kafka_`.
 
     Raises:
@@ -162,7 +162,7 @@ class Consumer:
     """
 
     def __init__(self, settings: Mapping[str, str], on_error: Callable[[str, str], None]) -> None:
-        rd = self._rd = load()
+        rd = self._rd = load_librdkafka()
 
         def report(_: object, code: int, text: bytes | None, __: object) -> None:
             on_error(rd.err2name(code).decode(), (text or b"").decode(errors="replace"))

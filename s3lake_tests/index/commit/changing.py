@@ -18,7 +18,7 @@ from s3lake.index.commit.open_and_close import create_table_hour
 from s3lake.index.commit.protocol import PUT, Attempt, Staged
 from s3lake.index.commit.replacing_attempts import MERGE, REPLAY
 from s3lake.index.store import trial
-from s3lake.land.adopt import GroupOffsets, adopt
+from s3lake.land.adopt import GroupOffsets, adopt_topic
 from s3lake.land.change import retention
 from s3lake.land.change.hour_change import carry_over, change_hour, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
@@ -157,7 +157,9 @@ def adopting() -> Work:
 
     def work(me: Actor) -> None:
         try:
-            adopt(Connector("lake"), SINK, me.index, me.offsets, _Groups(me), now_ms=me.now_ms, accept_expired=True)
+            adopt_topic(
+                Connector("lake"), SINK, me.index, me.offsets, _Groups(me), now_ms=me.now_ms, accept_expired=True
+            )
         except ConfigurationError as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
         else:

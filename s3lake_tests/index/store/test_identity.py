@@ -196,7 +196,7 @@ def test_a_tables_catalog_gets_the_keys_of_the_role(server: Scripted, monkeypatc
     role = {"arn": ROLE, "external_id": "ours-alone", "endpoint_url": server.url}
     connection = store_of(server, credentials=KEYS, role=role).connection
     server.script = assuming()
-    keys = iceberg_catalog.find_keys(connection)
+    keys = iceberg_catalog.find_catalog_keys(connection)
     iceberg_catalog.open_catalog({"type": "glue"}, "lake", connection, keys)
     for service in ("s3", "glue"):
         names = ("access-key-id", "secret-access-key", "session-token")
@@ -210,8 +210,8 @@ def test_a_tables_catalog_gets_the_keys_of_the_role(server: Scripted, monkeypatc
 def test_a_tables_catalog_gets_the_keys_of_the_profile(tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = AKIALAKE\naws_secret_access_key = hush\n")
     connection = S3Connection.from_settings(S3(credentials="profile", profile="lake"))
-    assert iceberg_catalog.find_keys(connection) == {"access-key-id": "AKIALAKE", "secret-access-key": "hush"}
+    assert iceberg_catalog.find_catalog_keys(connection) == {"access-key-id": "AKIALAKE", "secret-access-key": "hush"}
 
 
 def test_a_tables_catalog_looks_for_the_environments_keys_itself() -> None:
-    assert iceberg_catalog.find_keys(S3Connection()) == {}
+    assert iceberg_catalog.find_catalog_keys(S3Connection()) == {}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
-from s3lake.lake.forwarding.complete_hour import Row, forward_hour, read_rows
+from s3lake.lake.forwarding.complete_hour import Row, forward_hour, read_batch_rows
 from s3lake.lake.forwarding.destination import open_destination
 from s3lake.lake.objects import ObjectShape
 from s3lake.land.landing import rewrite
@@ -148,7 +148,7 @@ class TestADestinationOfAnotherPackage:
 
 def document(value: Any, type: pa.DataType) -> str:
     batch = pa.record_batch([pa.array([value], type)], names=["it"])
-    [row] = read_rows(ObjectShape("parquet"), batch, "file", 0, 0)
+    [row] = read_batch_rows(ObjectShape("parquet"), batch, "file", 0, 0)
     return row.document.decode()
 
 
@@ -177,4 +177,4 @@ def test_a_value_keeps_all_of_its_digits_and_bytes(value: Any, type: pa.DataType
 def test_a_moment_after_the_year_9999_is_refused_with_its_rows() -> None:
     moment = pa.array([10**18]).cast(pa.timestamp("us", "UTC"))
     with pytest.raises(ConfigurationError, match="file: rows 40 to 40 have a value that JSON cannot hold"):
-        list(read_rows(ObjectShape("parquet"), pa.record_batch([moment], names=["at"]), "file", 0, 40))
+        list(read_batch_rows(ObjectShape("parquet"), pa.record_batch([moment], names=["at"]), "file", 0, 40))

@@ -23,7 +23,7 @@ LINES = ["", "\n", "\n"]
 def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
     """The rows of an object whose commit said this of its shape."""
     shape = shape_of(form, said.pop("value", "json"), said.pop("columns", recorded), **said)
-    schema = spark_columns.read_schema(shape, from_document(recorded or {}))
+    schema = spark_columns.build_read_schema(shape, from_document(recorded or {}))
     found = list(read_batches(shape, body, key, schema))
     streamed = list(read_batches(shape, BytesIO(body), key, schema))
     assert pa.Table.from_batches(streamed, schema) == pa.Table.from_batches(found, schema)
@@ -279,7 +279,9 @@ def test_an_enveloped_record_is_split_into_its_parts() -> None:
 def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
     shape = shape_of(form, value, key=key, **said)
     return [
-        row for batch in read_batches(shape, body, "k", spark_columns.read_schema(shape)) for row in batch.to_pylist()
+        row
+        for batch in read_batches(shape, body, "k", spark_columns.build_read_schema(shape))
+        for row in batch.to_pylist()
     ]
 
 
@@ -309,7 +311,7 @@ def test_every_schema_is_one_that_spark_has() -> None:
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
         shape = ObjectShape("avro", envelope=EnvelopeForm(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
-        assert from_arrow_schema(spark_columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
+        assert from_arrow_schema(spark_columns.build_read_schema(shape, from_document(recorded))).fieldNames() == list(
             fields or COLUMNS
         )
 

@@ -15,7 +15,7 @@ from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.arrow_dataset import open_dataset
 from s3lake.lake.readback.committed import list_committed_files
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.records.schema.columns.types import to_document
 from s3lake_tests.lake.verify.test_writer_agrees import connect_value
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
@@ -45,7 +45,7 @@ def test_an_input_has_each_value_in_its_own_column(world: Parts) -> None:
 
 
 def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> None:
-    erase(holding(world), HOUR, EraseConditions(Condition("a = '3' OR c = '6'"), None))
+    erase_hour(holding(world), HOUR, EraseConditions(Condition("a = '3' OR c = '6'"), None))
     assert rows(world) == [RECORDS[0], *RECORDS[3:]]
     assert world.verified().clean
 

@@ -29,7 +29,7 @@ NEW["fields"].append({"name": "note", "type": "string", "default": "none"})
 def rows(world: World) -> list[dict[str, Any]]:
     (manifest,) = world.manifests.values()
     shape = ObjectShape.from_manifest(manifest)
-    types = spark_columns.read_schema(shape)
+    types = spark_columns.build_read_schema(shape)
     bodies = [(file, world.store.objects[file.key][0]) for file in manifest.files]
     return [
         row

@@ -62,7 +62,7 @@ class MemoryLog:
 
     def snapshot(self, topic: str, hour: str) -> TopicOffsets:
         assert topic == TOPIC
-        hours.parse(hour)
+        hours.parse_hour(hour)
         known = {one: LogRange(self.low.get(one, 0), end, 0, *self._after(one, hour)) for one, end in self.end.items()}
         return TopicOffsets(self.topic_id, known if self.topic_id else {})
 

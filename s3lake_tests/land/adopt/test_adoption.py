@@ -12,7 +12,7 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.tile import TileRange
-from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt, format_evidence
+from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt_topic, format_evidence
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.land.adopt import buckets
 from s3lake_tests.land.adopt.buckets import CONNECTOR, LOCKS, Groups, Log, bucket, lock, put, sink
@@ -38,7 +38,7 @@ class Place:
         self.log = Log({0: (0, 1000), 1: (0, 1000)} if log is None else log)
 
     def adopt(self, adoption, **options):
-        return adopt(*adoption, self.index, self.log, self.groups, now_ms=NOW, **options)
+        return adopt_topic(*adoption, self.index, self.log, self.groups, now_ms=NOW, **options)
 
     def starts(self, adoption, **options):
         return {one: (start.offset, start.source) for one, start in self.adopt(adoption, **options).starts.items()}
@@ -295,10 +295,13 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     adoption = Connector(connector), CONFLUENT[1]
 
     with pytest.raises(ConfigurationError, match="is stable, 1 members: the connector still runs"):
-        adopt(*adoption, index, offsets, groups, now_ms=NOW)
+        adopt_topic(*adoption, index, offsets, groups, now_ms=NOW)
     consumer.close()
 
-    assert adopt(*adoption, index, offsets, groups, now_ms=NOW).starts == {0: Start(4, "group"), 1: Start(10, "group")}
+    assert adopt_topic(*adoption, index, offsets, groups, now_ms=NOW).starts == {
+        0: Start(4, "group"),
+        1: Start(10, "group"),
+    }
     head = open_and_close.open_hour(index, offsets, HOUR)
     attempt = protocol.begin_micro_batch(index, offsets, head, HOUR, limit=10**6, now_ms=NOW)
     assert dict(attempt.batch.intervals) == {0: (4, 10)}

@@ -13,7 +13,7 @@ from s3lake import hours
 from s3lake.config import draft
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.index import TopicIndex
-from s3lake.land.adopt import GroupOffsets, adopt
+from s3lake.land.adopt import GroupOffsets, adopt_topic
 from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, put, sink
 
 NOW = hours.start_ms("2026-11-21T09")
@@ -96,7 +96,7 @@ def test_every_record_is_landed_exactly_once_or_the_adoption_is_refused(layout, 
     adopted = draft.Connector("lake", lenses=True, indexes=".indexes")
     settings = sink("p/", {"template": template})
     try:
-        found = adopt(adopted, settings, index, Log({0: (0, END)}), groups, now_ms=NOW)
+        found = adopt_topic(adopted, settings, index, Log({0: (0, END)}), groups, now_ms=NOW)
     except ConfigurationError:
         assert not stopped
         return

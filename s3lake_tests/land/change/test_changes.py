@@ -19,7 +19,7 @@ from s3lake.index.commit.sums import Commits
 from s3lake.land.change.committed_dead_letters import ReasonFilter
 from s3lake.land.change.compact import CompactOptions, compact_hours, merge
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.change.hour_change import CannotChange, settle_hour
 from s3lake.land.change.reformat import reformat_hours
 from s3lake.land.change.replay import replay
@@ -67,7 +67,7 @@ CHANGES = {
         (5, 2, 0, 0),
         {"format": {"type": "json", "codec": "gzip"}},
     ),
-    "erase": Change(lambda target: erase(target, HOUR, ALICE), (3, 2, 0, 2)),
+    "erase": Change(lambda target: erase_hour(target, HOUR, ALICE), (3, 2, 0, 2)),
     "replay": Change(
         lambda target: list(replay(target, HOUR, ReasonFilter())),
         (5, 1, 1, 0),
@@ -157,13 +157,13 @@ def test_an_object_that_is_gone_although_its_commit_is_listed_is_a_loss() -> Non
     lost = next(key for key in world.bodies() if key.endswith(".json") and "bob" in key)
     del world.store.objects[lost]
     with pytest.raises(DataLossError, match="is missing"):
-        erase(holding(world), HOUR, ALICE)
+        erase_hour(holding(world), HOUR, ALICE)
 
 
 def test_an_hour_without_a_marker_gets_none() -> None:
     world = landed()
     world.store.delete(marker(world))
-    erase(holding(world), HOUR, ALICE)
+    erase_hour(holding(world), HOUR, ALICE)
     assert world.store.get(marker(world)) is None
 
 

@@ -19,7 +19,7 @@ from s3lake.index.commit.protocol import Committed
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.land.change import hour_change
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase, erase_hours
+from s3lake.land.change.erase import EraseConditions, erase_hour, erase_hours
 from s3lake.land.change.hour_change import replace_commits
 from s3lake_tests.lake.verify.sinks import sinks
 from s3lake_tests.lake.verify.world import HOUR
@@ -92,7 +92,7 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
         if part:
             world.land_records([(b"k", b"no JSON " + part[0][0], []), *part])
     landed, said = world.verified(), left(world)
-    erase(holding(world), HOUR, person())
+    erase_hour(holding(world), HOUR, person())
     report = world.verify_clean()
     assert (left(world), world.store.uploads) == ([], {})
     erased = sum(one.erased for one in report.checked)
@@ -102,7 +102,7 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
 
 def test_the_lines_of_others_keep_their_bytes() -> None:
     world = Parts().land(b'{ "user": "bob-11aa",  "x": 1.50 }', value(ALICE, 1), b'{"user":"bob-11aa","x":"\\u00e9"}')
-    erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'"))
+    erase_hour(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'"))
     (body,) = world.bodies().values()
     assert body == b'{ "user": "bob-11aa",  "x": 1.50 }\n{"user":"bob-11aa","x":"\\u00e9"}\n'
 
@@ -113,7 +113,7 @@ def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_
     before = list(world.bodies().items())
     (plan,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}' AND n < 3"), yes=False)
     assert str(plan) == f"{HOUR}: 1 records; 1 other objects are copied\n  1 of 2 rows of {before[1][0]}"
-    done = erase(holding(world), HOUR, person(f"user = '{ALICE}' AND n < 3"))
+    done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}' AND n < 3"))
     after = list(world.bodies().items())
     assert (done.records, done.objects[0].key, done.objects[0].replaced_by) == (1, before[1][0], after[1][0])
     assert after[0][1] == before[0][1]
@@ -125,7 +125,7 @@ def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
     world = Parts(layout={"partition_by": ["user"]})
     world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB, ALICE])))
     assert any(key.startswith(".indexes") for key in left(world))
-    erase(holding(world), HOUR, person())
+    erase_hour(holding(world), HOUR, person())
     assert left(world) == []
     world.verify_clean()
 
@@ -133,7 +133,7 @@ def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
 def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
     world = Parts(sidecars={"keys": "parquet", "headers": "json"})
     world.land_records([(ALICE.encode(), value("x", 1), []), (b"b", value("y", 2), [("h", b"1")])])
-    done = erase(holding(world), HOUR, person(f"key = '{ALICE}'"))
+    done = erase_hour(holding(world), HOUR, person(f"key = '{ALICE}'"))
     assert [one.stream for one in done.objects] == ["data", "keys", "headers"]
     assert (left(world), world.verified().differences) == ([], ())
 
@@ -142,13 +142,13 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
     world = Parts(format={"type": "parquet"}).land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
     (planned,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=False)
     assert planned.records == 1
-    done = erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
+    done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
     assert done.records == 1
     assert "1 dead letters stay: they have no column of the data that --where names. Say by --dead-letters" in str(done)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.partitions[0].landed, manifest.partitions[0].dead, manifest.partitions[0].erased) == (1, 1, 1)
 
-    erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=f"contains(value, '{ALICE}')"))
+    erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", letters=f"contains(value, '{ALICE}')"))
     assert left(world) == []
     (manifest,) = holding(world).manifests(HOUR) or []
     assert manifest.letters == ()
@@ -158,7 +158,7 @@ def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and
     world = Parts().land(value(ALICE, 1), b"no JSON " + ALICE.encode())
     before = dict(world.store.objects)
     with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
-        erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
+        erase_hour(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
     assert world.store.objects == before
 
 
@@ -272,7 +272,7 @@ def test_an_erase_that_is_fenced_between_two_groups_says_what_it_does_not_count(
 
 def test_kafka_is_not_asked_for_what_was_erased() -> None:
     world = Parts().land(value(ALICE, 1), value(BOB, 2))
-    erase(holding(world), HOUR, person())
+    erase_hour(holding(world), HOUR, person())
     head = world.index.head()
     assert head is not None
     with pytest.raises(DataLossError, match="1 of its records were erased"):
@@ -281,7 +281,7 @@ def test_kafka_is_not_asked_for_what_was_erased() -> None:
 
 def test_a_record_that_is_lost_beside_the_erased_ones_is_found() -> None:
     world = Parts().land(value(ALICE, 1), value(BOB, 2), value(BOB, 3))
-    erase(holding(world), HOUR, person())
+    erase_hour(holding(world), HOUR, person())
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], value(BOB, 2) + b"\n" + value(BOB, 4) + b"\n", manifest.id)
     report = world.verified()

@@ -2,7 +2,7 @@
 
 from s3lake.land.change.committed_dead_letters import ReasonFilter
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.change.replay import replay
 from s3lake.land.landing import land
 from s3lake_tests.kit.lake import START, Lake, at, values
@@ -24,7 +24,7 @@ def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: L
     report = lake.verify(target)
     assert (report.clean, report.landed, report.dead_letters) == (True, 600, 2), report.differences
     person = EraseConditions(Condition("type = 't1'"), Condition("contains(value, 't1')"))
-    assert erase(target.require_exactly_once(), START, person).records == 202
+    assert erase_hour(target.require_exactly_once(), START, person).records == 202
     report = lake.verify(target)
     assert (report.clean, report.landed, report.dead_letters) == (True, 400, 0), report.differences
     run_change("retention", target.require_exactly_once(), START)

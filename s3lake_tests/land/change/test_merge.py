@@ -13,7 +13,7 @@ import pytest
 from s3lake.errors import DataLossError
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.protocol import Committed
-from s3lake.land.change.compact import CompactOptions, find_blocker, merge, plan_outputs
+from s3lake.land.change.compact import CompactOptions, find_join_blocker, merge, plan_outputs
 from s3lake.land.change.hour_change import CannotChange
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
@@ -230,7 +230,7 @@ def test_files_of_micro_batches_at_different_times_may_be_one_each() -> None:
         (file,) = world.manifests[commit].files
         assert file.group is not None
         world.change(commit, files=(msgspec.structs.replace(file, group=time + file.group[2:]),))
-    assert find_blocker(world.sink, TOPIC, list(world.manifests.values())) == ""
+    assert find_join_blocker(world.sink, TOPIC, list(world.manifests.values())) == ""
 
 
 @pytest.mark.parametrize("format", [{"type": "json"}, {"type": "csv", "header": True}], ids=lambda form: form["type"])

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.change import restore as restoring
-from s3lake.land.change.restore import Restore, _produce, restore
+from s3lake.land.change.restore import Restore, _produce, restore_records
 from s3lake.land.given import Record
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -85,7 +85,7 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(
             raise Crash
 
     with pytest.raises(Crash):
-        restore(wanted, lake.kafka.bootstrap_servers, {}, stopped_between)
+        restore_records(wanted, lake.kafka.bootstrap_servers, {}, stopped_between)
     assert len(consumed(lake, into)) == 3
 
     class Broken(Restore):
@@ -96,30 +96,30 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(
                 yield record
 
     with pytest.raises(Crash):
-        restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
+        restore_records(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     reported: list[int] = []
-    done = restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, reported.append)
+    done = restore_records(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, reported.append)
     assert (done.records, done.done, reported) == (8, 8, [3, 6, 8])
     assert consumed(lake, into) == as_they_were(world)
-    assert restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}).done == 8
+    assert restore_records(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}).done == 8
     assert len(consumed(lake, into)) == 8
 
 
 @pytest.mark.slow("a case more on a real broker")
 def test_hours_that_changed_since_it_began_are_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
-    restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
+    restore_records(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     run_change("compact", holding(world))
     with pytest.raises(ConfigurationError, match="were compacted or changed since"):
-        restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
+        restore_records(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     with pytest.raises(ConfigurationError, match=r"it has 1 topic-partitions, and records are of number 1: give"):
-        restore(Restore(holding(world), [HOUR], lake.topic()), lake.kafka.bootstrap_servers, {})
+        restore_records(Restore(holding(world), [HOUR], lake.topic()), lake.kafka.bootstrap_servers, {})
 
 
 def test_properties_that_librdkafka_refuses_are_an_error_without_their_secrets() -> None:
     properties = {"security.protocol": "ssl", "ssl.key.pem": "hunter2", "ssl.key.password": "routines"}
     with pytest.raises(ConfigurationError, match=r"librdkafka refuses them: .*DECODER \*+::"):
-        restore(Restore(holding(landed()), [HOUR], "back"), "nowhere:1", properties)
+        restore_records(Restore(holding(landed()), [HOUR], "back"), "nowhere:1", properties)
 
 
 def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
@@ -261,6 +261,6 @@ def test_an_object_is_read_in_blocks_that_fit_the_memory(monkeypatch: pytest.Mon
 def test_an_hour_that_is_compacted_before_the_first_read_is_restored_from_its_new_files(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     store = RacingStore(world.store, lambda: run_change("compact", holding(world)))
-    done = restore(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]
+    done = restore_records(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]
     assert (done.done, done.files) == (8, 3)
     assert consumed(lake, into) == as_they_were(world)

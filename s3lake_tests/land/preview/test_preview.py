@@ -10,7 +10,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import Preview, preview
-from s3lake.land.preview.record_lines import read
+from s3lake.land.preview.record_lines import read_record_lines
 
 MIDNIGHT, ONE = "t/date=1970-01-01/hour=00", "t/date=1970-01-01/hour=01"
 
@@ -74,7 +74,7 @@ def lines(path: Path, *rows: object) -> Path:
 
 
 def one(path: Path, **row: object) -> Record:
-    (found,) = read(lines(path, {"topic": "t", **row}))
+    (found,) = read_record_lines(lines(path, {"topic": "t", **row}))
     return found
 
 
@@ -106,7 +106,7 @@ def test_headers_are_an_object_or_pairs(tmp_path: Path) -> None:
 
 def test_records_that_are_left_out_follow(tmp_path: Path) -> None:
     rows = [{"topic": "t"}, {"topic": "t"}, {"topic": "t", "offset": 9}, {"topic": "t"}, {"topic": "t", "partition": 1}]
-    found = read(lines(tmp_path, *rows))
+    found = read_record_lines(lines(tmp_path, *rows))
     assert [(row.partition, row.offset, row.timestamp) for row in found] == [
         (0, 0, -1),
         (0, 1, -1),
@@ -133,18 +133,18 @@ def test_records_that_are_left_out_follow(tmp_path: Path) -> None:
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, row: object, message: str) -> None:
     path = lines(tmp_path, {"topic": "t"}, row)
     with pytest.raises(ConfigurationError, match=rf"records\.jsonl:2: not a record: .*{message}"):
-        read(path)
+        read_record_lines(path)
 
 
 def test_a_line_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text('{"topic": "t", "value": ' + "[" * 5000 + "]" * 5000 + "}")
     with pytest.raises(ConfigurationError, match=r"records\.jsonl:1: not a record: nested too deeply"):
-        read(path)
+        read_record_lines(path)
 
 
 def test_offsets_are_unique(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r":2: not a record: an earlier record has this topic, partition and offset"
     ):
-        read(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))
+        read_record_lines(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))

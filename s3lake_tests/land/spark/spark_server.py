@@ -85,7 +85,7 @@ from s3lake.land import spark
 from s3lake.config.model import Spark
 
 def session(**conf):
-    return spark.session(Spark(master=os.environ["ADDRESS"], conf=conf))
+    return spark.get_session(Spark(master=os.environ["ADDRESS"], conf=conf))
 """
 
 

@@ -13,7 +13,7 @@ from s3lake.land.spark import class_archive, jars
 SESSION = """
 from s3lake.land import spark
 from s3lake.config import model
-session = spark.session(model.Spark(master="local[1]", driver_memory="512m"))
+session = spark.get_session(model.Spark(master="local[1]", driver_memory="512m"))
 print(session.range(3).count(), session.conf.get("spark.driver.extraJavaOptions"))
 """
 

@@ -21,7 +21,7 @@ from s3lake.errors import (
     TransientError,
 )
 from s3lake.land.spark import settings, start_session
-from s3lake.land.spark.failures import translate_error
+from s3lake.land.spark.failures import translate_spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def meaning_of(session: "SparkSession", task: object) -> Exception:
     with pytest.raises(Exception) as failed:  # noqa: PT011 - whatever Spark raises
         session.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()  # type: ignore[arg-type]
-    return translate_error(failed.value, "landing topic 'orders' into sink events")
+    return translate_spark_error(failed.value, "landing topic 'orders' into sink events")
 
 
 class TestTasks:
@@ -90,25 +90,25 @@ class TestTexts:
         ],
     )
     def test_texts_of_lost_connections_are_transient(self, text: str) -> None:
-        assert isinstance(translate_error(PySparkException(text), "reading"), TransientError)
+        assert isinstance(translate_spark_error(PySparkException(text), "reading"), TransientError)
 
     def test_other_texts_are_terminal(self) -> None:
-        error = translate_error(PySparkException("[SOMETHING_ODD] it is odd\n\tat java.lang.X"), "reading")
+        error = translate_spark_error(PySparkException("[SOMETHING_ODD] it is odd\n\tat java.lang.X"), "reading")
         assert isinstance(error, TerminalError)
         assert str(error).startswith("Spark failed while reading: [SOMETHING_ODD] it is odd. ")
 
     def test_say_which_exception_of_java_it_was(self) -> None:
         text = "An error occurred while calling o59.x.\n: java.lang.IllegalStateException: no master\n\tat java.lang.X"
-        error = translate_error(PySparkException(text), "starting")
+        error = translate_spark_error(PySparkException(text), "starting")
         assert str(error).startswith("Spark failed while starting: java.lang.IllegalStateException: no master. ")
 
     def test_an_error_of_ours_is_what_it_is(self) -> None:
         ours = RecordError("no")
-        assert translate_error(ours, "reading") is ours
+        assert translate_spark_error(ours, "reading") is ours
 
     def test_an_error_that_is_none_of_sparks_is_left_alone(self) -> None:
         mistake = KeyError("x")
-        assert translate_error(mistake, "reading") is mistake
+        assert translate_spark_error(mistake, "reading") is mistake
 
 
 def test_ctrl_c_takes_effect_when_the_start_of_a_session_is_left_and_not_by_pysparks_handler(

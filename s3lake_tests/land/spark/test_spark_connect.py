@@ -18,7 +18,7 @@ from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import free_ports
 from s3lake.errors import SparkUnavailableError
-from s3lake.land.spark import session, shared
+from s3lake.land.spark import get_session, shared
 from s3lake.land.spark.installation import Installation
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
@@ -108,7 +108,7 @@ class TestAddresses:
         with pytest.raises(
             SparkUnavailableError, match=f"no Spark Connect server answers at 127.0.0.1:{port}"
         ) as raised:
-            session(Spark(master=f"sc://127.0.0.1:{port}/;token=PLANTED"))
+            get_session(Spark(master=f"sc://127.0.0.1:{port}/;token=PLANTED"))
         assert "PLANTED" not in str(raised.value)
 
 

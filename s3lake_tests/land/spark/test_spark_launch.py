@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("starts sessions 
 _PROGRAM = r"""
 import json, os, pathlib
 from s3lake.config.model import Spark
-from s3lake.land.spark import session
+from s3lake.land.spark import get_session
 
 conf = json.loads(os.environ["ASKED"])
-made = session(Spark(master="local[1]", driver_memory="512m", conf=conf))
+made = get_session(Spark(master="local[1]", driver_memory="512m", conf=conf))
 lines = []
 for one in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
     try:

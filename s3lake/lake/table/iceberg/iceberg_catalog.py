@@ -25,7 +25,7 @@ Keys = Mapping[str, str]
 """Keys by pyiceberg's names without that of the service."""
 
 
-def find_keys(connection: S3Connection) -> Keys:
+def find_catalog_keys(connection: S3Connection) -> Keys:
     """Return the keys that the store signs with now; none if pyiceberg finds them where the store does.
 
     pyiceberg itself can neither use a profile for S3 nor assume a role as `s3.role` describes it.

@@ -17,8 +17,8 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.lake.table.iceberg import iceberg_catalog, table_commits
 from s3lake.lake.table.iceberg.entries import Footers, find_hour
 from s3lake.lake.table.iceberg.iceberg_columns import add_hour_column, list_schemas, widen_schema
-from s3lake.lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_files, name_files
-from s3lake.lake.table.iceberg.table_commits import TableDifference, find_differences
+from s3lake.lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_table_files, name_files
+from s3lake.lake.table.iceberg.table_commits import TableDifference, find_table_differences
 from s3lake.records.layout import partition_elements
 from s3lake.records.schema.columns.limits import LANDED_HOUR
 from s3lake.text.masking import mask_secrets
@@ -146,14 +146,14 @@ class LakeTable:
         if table is None or not by_files:
             if table is not None:
                 _refuse_rolled_back(table)
-            return find_differences(self._index, noted, hours)
-        existing = list_files(table, hours)
+            return find_table_differences(self._index, noted, hours)
+        existing = list_table_files(table, hours)
 
         def differs(difference: TableDifference) -> bool:
             names = name_files(self._sink.bucket, difference.listed).keys()
             return bool(difference.removed or difference.added) or names != existing[difference.hour].keys()
 
-        return list(filter(differs, find_differences(self._index, noted, hours, also_equal=True)))
+        return list(filter(differs, find_table_differences(self._index, noted, hours, also_equal=True)))
 
     def check(self) -> list[str]:
         """Ask the catalog for the table, and write where its files go. Return notices; nothing is left behind.
@@ -222,7 +222,7 @@ class LakeTable:
     @property
     def _catalog(self) -> Catalog:
         """The catalog; opened again with new keys, because keys of a role expire while a run continues."""
-        keys = iceberg_catalog.find_keys(self._connection)
+        keys = iceberg_catalog.find_catalog_keys(self._connection)
         if self._opened is None or keys != self._keys:
             self._keys = keys
             self._opened = iceberg_catalog.open_catalog(
@@ -232,7 +232,7 @@ class LakeTable:
 
     def _make_file_io(self) -> FileIO:
         return iceberg_catalog.make_file_io(
-            self._settings.catalog, self._connection, iceberg_catalog.find_keys(self._connection)
+            self._settings.catalog, self._connection, iceberg_catalog.find_catalog_keys(self._connection)
         )
 
     @contextmanager

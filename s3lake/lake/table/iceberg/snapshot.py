@@ -66,7 +66,7 @@ def commit_snapshot(
     """
     # A compaction has moved rows that the index lists, or listed, into files of its own: if commits were replaced, all
     # files of the hour that the index does not list are removed, whichever program wrote them.
-    existing = list_files(table, [one.hour for one in taken if by_files or one.removed])
+    existing = list_table_files(table, [one.hour for one in taken if by_files or one.removed])
     added: dict[str, list[File]] = {}
     removed: list[DataFile] = []
     for difference in taken:
@@ -89,7 +89,7 @@ def commit_snapshot(
                 producer.append_data_file(entries.make_data_file(hour, file, read[file.key]))
         for old in removed:
             producer.delete_data_file(old)
-    hours = {one.hour: table_commits.shorten(manifest.id for manifest in one.listed) for one in taken}
+    hours = {one.hour: table_commits.shorten_ids(manifest.id for manifest in one.listed) for one in taken}
     change.set_properties(
         {
             **table_commits.update_properties(table_commits.read_ledger(table.properties), hours),
@@ -107,7 +107,7 @@ def commit_snapshot(
     )
 
 
-def list_files(table: Table, hours: Sequence[str]) -> Files:
+def list_table_files(table: Table, hours: Sequence[str]) -> Files:
     """Return the data files that a table lists of some hours.
 
     Raises:
@@ -116,7 +116,7 @@ def list_files(table: Table, hours: Sequence[str]) -> Files:
     files: dict[str, dict[str, DataFile]] = {hour: {} for hour in hours}
     if not hours:
         return files
-    moments = ", ".join(f"'{hourly.parse(hour).isoformat()}'" for hour in hours)
+    moments = ", ".join(f"'{hourly.parse_hour(hour).isoformat()}'" for hour in hours)
     for task in table.scan(row_filter=f"{LANDED_HOUR} in ({moments})").plan_files():
         position = find_hour(table.specs()[task.file.spec_id], table.schema())
         files[hourly.key_of_ms(task.file.partition[position] // 1000)][task.file.file_path] = task.file

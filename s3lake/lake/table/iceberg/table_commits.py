@@ -26,7 +26,7 @@ Ledger = Mapping[str, tuple[str, ...]]
 """Hour -> short ids of the commits that the table holds of it."""
 
 
-def shorten(commits: Iterable[str]) -> tuple[str, ...]:
+def shorten_ids(commits: Iterable[str]) -> tuple[str, ...]:
     """Return ids as the ledger, and names of files, have them."""
     return tuple(commit[:_CHARACTERS] for commit in commits)
 
@@ -69,17 +69,17 @@ class TableDifference:
     @property
     def added(self) -> tuple[Manifest, ...]:
         """The commits that the table does not have."""
-        ids = shorten(manifest.id for manifest in self.listed)
+        ids = shorten_ids(manifest.id for manifest in self.listed)
         return tuple(manifest for manifest, id in zip(self.listed, ids, strict=True) if id not in self.noted)
 
     @property
     def removed(self) -> tuple[str, ...]:
         """Short ids of commits that only the table has: others replaced them."""
-        listed = shorten(manifest.id for manifest in self.listed)
+        listed = shorten_ids(manifest.id for manifest in self.listed)
         return tuple(commit for commit in self.noted if commit not in listed)
 
 
-def find_differences(
+def find_table_differences(
     index: TopicIndex, ledger: Ledger, hours: Iterable[str], *, also_equal: bool = False
 ) -> list[TableDifference]:
     """Return the hours, of those requested, in which the ledger is not what the index says now; or all of them."""
@@ -87,7 +87,7 @@ def find_differences(
     def compare(hour: str) -> TableDifference | None:
         stored, noted = index.tile(hour), ledger.get(hour, ())
         commits = stored[0].commits if stored else ()
-        if not also_equal and set(shorten(commits)) == set(noted):
+        if not also_equal and set(shorten_ids(commits)) == set(noted):
             return None
         return TableDifference(hour, tuple(index.read_listed(hour, commit) for commit in commits), noted)
 

@@ -17,7 +17,7 @@ from s3lake.records.transform.step.record_values import (
     describe,
 )
 from s3lake.text.dates.java import DatePattern
-from s3lake.text.masking import quote
+from s3lake.text.masking import quote_masked
 
 TYPED = {
     "Date": DatePattern("uuuu-MM-dd"),
@@ -102,6 +102,6 @@ def _read_timestamp(value: Any, what: str, pattern: DatePattern | None, precisio
         try:
             return pattern.parser()(value)
         except ValueError as error:
-            raise TransformError(f"{what}: {quote(what, str(error))}") from None
+            raise TransformError(f"{what}: {quote_masked(what, str(error))}") from None
     allowed = "a whole number or, with the option format, a text"
     raise TransformError(f"{what} is {describe(value, what)}; a timestamp is {allowed}")

@@ -12,7 +12,7 @@ import msgspec
 
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.schema.columns.types import Primitive, Type, fold
-from s3lake.text.masking import quote
+from s3lake.text.masking import quote_masked
 
 DAY_MS = 86_400_000
 _SHOWN = 60
@@ -225,11 +225,11 @@ def describe(value: Any, field: str = "") -> str:
         case None:
             return "null"
         case bool():
-            return f"{quote(field, str(value).lower())} (a boolean)"
+            return f"{quote_masked(field, str(value).lower())} (a boolean)"
         case int() | float() | Decimal():
-            return f"{quote(field, str(value)[:_SHOWN])} (a number)"
+            return f"{quote_masked(field, str(value)[:_SHOWN])} (a number)"
         case str():
-            return f"{quote(field, repr(value[:_SHOWN]))} (a text)"
+            return f"{quote_masked(field, repr(value[:_SHOWN]))} (a text)"
         case bytes():
             return f"{len(value)} bytes"
         case dict():

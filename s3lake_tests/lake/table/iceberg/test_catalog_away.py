@@ -11,7 +11,7 @@ from s3lake.index.commit.documents import collect_files
 from s3lake.index.commit.sums import Commits
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import EraseConditions, erase
+from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.landing import land, rewrite
 from s3lake.land.target import TopicSink
 from s3lake_tests.lake.table.iceberg.shelf import Shelf
@@ -94,7 +94,7 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
 
     held = lake.target().require_exactly_once()
     for change in (
-        lambda: erase(held, SECOND, ALICE),
+        lambda: erase_hour(held, SECOND, ALICE),
         lambda: run_change("compact", held, SECOND),
         lambda: run_change("retention", held, THIRD),
     ):
@@ -109,7 +109,7 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
         assert ids() == every
 
     lake.catalog_comes()
-    erase(lake.target().require_exactly_once(), SECOND, ALICE)
+    erase_hour(lake.target().require_exactly_once(), SECOND, ALICE)
     lake.target(600 + 2 * DAY).clean()
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()

@@ -215,7 +215,7 @@ def test_errors_of_a_catalog_have_no_secrets(make: Callable[..., Shelf]) -> None
 
 def test_the_catalog_is_opened_again_with_new_keys(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {"access-key-id": "ASIA1", "secret-access-key": "hush"}
-    monkeypatch.setattr("s3lake.lake.table.iceberg.iceberg_catalog.find_keys", lambda _: dict(keys))
+    monkeypatch.setattr("s3lake.lake.table.iceberg.iceberg_catalog.find_catalog_keys", lambda _: dict(keys))
     table = shelf.table()
     first = table._catalog
     assert table._catalog is first
@@ -368,7 +368,7 @@ IDS = ("a" * 32, "b" * 32)
 
 
 def test_hours_are_kept_by_month_with_short_ids_and_read_again() -> None:
-    hours = {"2026-11-30T23": table_commits.shorten(IDS), "2026-12-01T00": ("c" * 12,)}
+    hours = {"2026-11-30T23": table_commits.shorten_ids(IDS), "2026-12-01T00": ("c" * 12,)}
     properties = table_commits.update_properties({}, hours)
     assert properties["s3lake.landed.2026-11"] == "30T23=aaaaaaaaaaaa,bbbbbbbbbbbb"
     assert table_commits.read_ledger({**properties, "owner": "me"}) == hours

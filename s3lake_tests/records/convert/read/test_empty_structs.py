@@ -301,7 +301,7 @@ def test_nulls_in_lists_and_maps_are_there(registry: SchemaRegistry, place: str,
         assert list(map(json.loads, body.splitlines())) == values
     else:
         shape = ObjectShape.from_manifest(manifest)
-        batches = read_batches(shape, body, manifest.files[0].key, spark_columns.read_schema(shape))
+        batches = read_batches(shape, body, manifest.files[0].key, spark_columns.build_read_schema(shape))
         assert [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")] == values
     assert made.verify().clean
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.lake.verify.decode_avro import build_reader
+from s3lake.lake.verify.decode_avro import build_avro_reader
 from s3lake.records.convert.read.avro import avro_values
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.schema.registry.connection import Connection
@@ -78,7 +78,7 @@ def test_a_corrupt_record_is_refused_between_two_that_land(registry: SchemaRegis
 @pytest.mark.parametrize("what", CORRUPT)
 def test_verify_reads_no_value_of_a_corrupt_record(what: str) -> None:
     kind, sound, corrupt, _ = CORRUPT[what]
-    read = build_reader(json.dumps(record(("a", kind))), ())
+    read = build_avro_reader(json.dumps(record(("a", kind))), ())
     assert read(sound).keys() == {"a"}
     with pytest.raises(ValueError, match=r"."):
         read(corrupt)

@@ -83,7 +83,9 @@ def test_an_invalid_logical_type_is_ignored_wherever_it_stands(
         if format in ("parquet", "avro"):
             (file,) = manifest.files
             shape = ObjectShape.from_manifest(manifest)
-            read = read_batches(shape, world.store.objects[file.key][0], file.key, spark_columns.read_schema(shape))
+            read = read_batches(
+                shape, world.store.objects[file.key][0], file.key, spark_columns.build_read_schema(shape)
+            )
             found[format] = [row for part in read for row in part.to_pylist()]
             assert manifest.columns is not None
             assert str(shape.columns) == f"struct<a: {expected.format(column, branch)}>"

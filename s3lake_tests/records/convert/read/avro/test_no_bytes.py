@@ -80,7 +80,7 @@ def test_what_takes_no_bytes_lands(registry: SchemaRegistry, what: str, format: 
         return
     shape = ObjectShape.from_manifest(manifest)
     assert str(shape.columns) == f"struct<id: int32, a: {column}>"
-    read = read_batches(shape, body, manifest.files[0].key, spark_columns.read_schema(shape))
+    read = read_batches(shape, body, manifest.files[0].key, spark_columns.build_read_schema(shape))
     assert [row for part in read for row in part.to_pylist()] == [{"id": 1, "a": cell}]
 
 

@@ -122,7 +122,7 @@ def landed(world: World) -> list[dict[str, Any]]:
             rows += [json.loads(line) for line in body.splitlines()]
         else:
             shape = ObjectShape.from_manifest(manifest)
-            for each in read_batches(shape, body, file.key, spark_columns.read_schema(shape)):
+            for each in read_batches(shape, body, file.key, spark_columns.build_read_schema(shape)):
                 rows += each.to_pylist(maps_as_pydicts="strict")
     return [without_nulls(row) for row in rows]
 
