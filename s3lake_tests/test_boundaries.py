@@ -113,6 +113,14 @@ WITH_CIRCLES = {
 }
 """Rooms whose modules import types from each other in a circle, and why. Nothing is added here."""
 
+PRIVATE = {
+    "index.store.private_botocore": "of botocore",
+    "land.spark.private_pyspark": "of PySpark",
+    "orchestration.private_dagster": "of Dagster, for definitions and sensors",
+    "orchestration.preload.private_dagster": "of Dagster, for run launchers, in processes that load no definitions",
+}
+"""The only modules that use what other packages keep private, each with the reason of each use in it."""
+
 LONGEST = 400
 LONGER: dict[str, tuple[int, str]] = {}
 """Files that may grow past `LONGEST` lines, to which size, and why they are still one idea."""
@@ -333,6 +341,36 @@ def test_no_two_classes_have_one_name() -> None:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
     names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert {name for name, number in names.items() if number > 1} == NAMED_TWICE
+
+
+def _private_uses(module: str) -> Iterator[str]:
+    """Yield attributes and modules with a leading underscore that the module itself does not define."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"}
+    own |= {"_replace", "_asdict", "_exit"}  # documented of named tuples, and of `os`
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name("KafkaError")):
+                continue  # librdkafka documents them
+            case ast.Attribute(attr=name):
+                names = [name]
+            case ast.Call(func=ast.Name("getattr"), args=[_, ast.Constant(str(name)), *_]):
+                names = [name]
+            case ast.ImportFrom(module=str(path)) if path != "__future__":
+                names = path.split(".")
+            case _:
+                continue
+        yield from (name for name in names if re.match("_[^_]", name) and name not in own)
+
+
+def test_what_is_private_of_other_packages_is_used_in_modules_of_its_own() -> None:
+    uses = {module: sorted(set(_private_uses(module))) for module in MODULES}
+
+    assert {module: names for module, names in uses.items() if names and module not in PRIVATE} == {}
+    assert [module for module in PRIVATE if not uses[module]] == []
 
 
 def test_files_are_one_idea_long() -> None:

@@ -53,7 +53,9 @@ def _keep(written: Path, archive: Path) -> None:
     process = private_pyspark.find_gateway_process()
     if process is None or process.stdin is None:  # the session was not made after all
         return
-    private_pyspark.stop_active_context()
+    context = private_pyspark.find_active_context()
+    if context is not None:
+        context.stop()
     process.stdin.close()  # which ends the JVM
     try:
         process.wait(WRITING_S)

@@ -105,14 +105,10 @@ def end() -> None:
 
 def _silence() -> None:
     """Keep the traces of tasks that end with the JVM out of the user's terminal: Spark's log, and PySpark's server."""
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
+    context = private_pyspark.find_active_context()
     if context is None or _is_ending:
         return
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = lambda *_: None
+    private_pyspark.silence_accumulator_server(context)
 
     def stop_logging() -> None:
         with contextlib.suppress(Exception):  # it has ended, or answers no more

@@ -46,12 +46,18 @@ def forget_gateway() -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def stop_active_context() -> None:
-    """Stop the context of this process, if there is one. `SparkContext.getOrCreate` would start one."""
+def find_active_context() -> SparkContext | None:
+    """Return the context of this process, None if there is none. `SparkContext.getOrCreate` would start one."""
     from pyspark import SparkContext
 
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
+    return SparkContext._active_spark_context
+
+
+def silence_accumulator_server(context: SparkContext) -> None:
+    """Let PySpark's server of accumulators write no trace to the terminal when its JVM ends during a request."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 def forget_stopped_session() -> None:

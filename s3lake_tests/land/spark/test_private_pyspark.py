@@ -71,6 +71,8 @@ def test_a_session_of_this_process_has_a_context(spark: SparkSession) -> None:
     context = private_pyspark.find_context(spark)
 
     assert context is spark.sparkContext
+    assert private_pyspark.find_active_context() is context
+    assert hasattr(context, "_accumulatorServer"), "change silence_accumulator_server in private_pyspark.py"
     assert private_pyspark.find_gateway_process() is not None
 
 
