@@ -25,7 +25,8 @@ _IN_ORDER = """
     records.schema.columns records.schema.connect_schema records.schema.json_schema records.schema.avro
     records.schema.protobuf records.schema.registry records.encode
     records.convert.read records.transform.step records.transform.families records.transform.chain
-    records.transform.sql records.convert.fit records.convert.rows records.convert.conversion records.layout
+    records.transform.sql records.convert.fit records.convert.rows records.convert.conversion
+    records.convert.convert_batch records.layout
     config.model config
     source source.kafka source.iggy
     index.plan index.store index.commit

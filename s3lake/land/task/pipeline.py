@@ -23,7 +23,8 @@ from s3lake.land.task.refused_records import Letters, Witness, log
 from s3lake.land.task.staging import FileRule, Staging
 from s3lake.land.task.task_output import TaskOutput
 from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows, to_milliseconds
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.schema.columns.limits import HAS_LARGE, IN_TABLE
@@ -177,7 +178,7 @@ class SeenColumns:
     large: frozenset[str] = frozenset()
     shapes: frozenset[str] = frozenset()
 
-    def with_batch(self, ready: Prepared, converted: Converted, *, grow: bool) -> SeenColumns:
+    def with_batch(self, ready: Prepared, converted: ConvertedBatch, *, grow: bool) -> SeenColumns:
         """Return the columns together with what one more batch has; with `grow` files may get new ones."""
         words = {path: text for part in converted.parts for path, text in part.words.items()}
         return SeenColumns(
@@ -214,7 +215,7 @@ class _RecordRefusedError(Exception):
 
 def _stage_batches(work: Work, output: TaskOutput, batches: Iterable[pa.RecordBatch]) -> Progress:
     """Stage all records of a task; records that come through SQL may be of several topic-partitions."""
-    progress, projector = Progress(SeenColumns(work.columns)), work.conversion.projector
+    progress, projector = Progress(SeenColumns(work.columns)), work.conversion.make_projector()
     if work.look_only:
         output.discard()
     for batch in batches:
@@ -239,7 +240,7 @@ def _stage_records(
         _refuse(work, output, partition, ready.original, stage, refusals)
     original = take_rows(ready.original, ready.rows)  # row by row what `ready.batch` was made of
 
-    converted = work.conversion(ready.batch, progress.seen.of_files, projector, ready.columns)
+    converted = convert_batch(work.conversion, ready.batch, progress.seen.of_files, projector, ready.columns)
     seen = progress.seen.with_batch(ready, converted, grow=work.conversion.has_columns)
     if ready.unknown or seen.of_files != progress.seen.of_files:
         output.discard()  # all will be read again, with the columns and shapes that are seen now
@@ -274,7 +275,7 @@ def prepare_batch(work: Work, batch: pa.RecordBatch) -> Prepared:
 
 
 def count_records(
-    hour_start_ms: int, batch: pa.RecordBatch, ready: Prepared, converted: Converted, *, landed: int, unplaced: int
+    hour_start_ms: int, batch: pa.RecordBatch, ready: Prepared, converted: ConvertedBatch, *, landed: int, unplaced: int
 ) -> Read:
     """Count the records of a batch.
 

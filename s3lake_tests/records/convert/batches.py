@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.source.record_batches import HEADERS
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -40,19 +41,19 @@ def batch(
 
 def lines(by: Conversion, records: pa.RecordBatch) -> list[str]:
     """The texts that records become, none of which is refused."""
-    converted = by(records, {})
+    converted = convert_batch(by, records, {})
     assert converted.refused == {}
     (part,) = converted.parts
     return [line.decode() for line in part.streams["data"].to_pylist()]
 
 
-def table(converted: Converted) -> list[Any]:
+def table(converted: ConvertedBatch) -> list[Any]:
     """The rows of the one part."""
     (part,) = converted.parts
     return part.streams["data"].to_pylist()  # type: ignore[no-any-return]
 
 
-def parts(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
+def parts(converted: ConvertedBatch) -> list[tuple[list[int] | None, list[Any]]]:
     """The rows of each part, and which of the batch they are; None if they are all of it."""
     return [
         (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())

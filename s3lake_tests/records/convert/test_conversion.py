@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from s3lake.config.model import Sink
 from s3lake.land import binding
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import Primitive, from_document, to_document
 from s3lake_tests.records.convert.batches import batch
 
@@ -19,16 +20,16 @@ def conversion(value: str = "json", format: str = "json", nulls: str = "skip") -
     return Conversion("string", value, format, nulls)
 
 
-def convert(by: Conversion, *values: bytes | None, columns: dict[str, Any] | None = None) -> Converted:
-    return by(batch(*values), from_document(columns or {}))
+def convert(by: Conversion, *values: bytes | None, columns: dict[str, Any] | None = None) -> ConvertedBatch:
+    return convert_batch(by, batch(*values), from_document(columns or {}))
 
 
-def data(converted: Converted) -> Any:
+def data(converted: ConvertedBatch) -> Any:
     (part,) = converted.parts
     return part.streams["data"]
 
 
-def kept(converted: Converted) -> list[int] | None:
+def kept(converted: ConvertedBatch) -> list[int] | None:
     (part,) = converted.parts
     return None if part.rows is None else part.rows.to_pylist()
 
@@ -52,7 +53,7 @@ def test_a_string_has_to_be_utf8(format: str) -> None:
 
 def test_where_all_is_kept_nothing_is_copied() -> None:
     records = batch(b"1", b"2")
-    converted = conversion()(records, {})
+    converted = convert_batch(conversion(), records, {})
     assert kept(converted) is None
     assert data(converted).buffers()[2].address == records.column("value").buffers()[2].address
 

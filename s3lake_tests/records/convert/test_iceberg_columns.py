@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.land import binding
-from s3lake.records.convert.conversion import Converted
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.json.test_connect_json import field, message, struct
@@ -15,7 +15,7 @@ from s3lake_tests.records.convert.read.json.test_connect_json import field, mess
 TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": "sqlite://"}}
 
 
-def convert(*values: Any, columns: Any = None, converter: str = "json", table: Any = TABLE) -> Converted:
+def convert(*values: Any, columns: Any = None, converter: str = "json", table: Any = TABLE) -> ConvertedBatch:
     sink = Sink(
         name="events",
         topics=("orders",),
@@ -29,7 +29,7 @@ def convert(*values: Any, columns: Any = None, converter: str = "json", table: A
     work = binding.build_work(sink, "orders", None, sink.start, commit="c")
     work = work.with_contract(known).with_columns(known)
     texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
-    return work.conversion(batch(*texts), known)
+    return convert_batch(work.conversion, batch(*texts), known)
 
 
 @pytest.mark.parametrize("number", [0.5, 2**63])

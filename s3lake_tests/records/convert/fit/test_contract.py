@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.fit.contract import Contract
 from s3lake.records.schema.columns.types import Columns, Decimal, List, Map, Primitive, Struct
 from s3lake_tests.records.convert.batches import batch, table
@@ -17,10 +18,10 @@ INT, TEXT = Primitive.INT64, Primitive.STRING
 ORDERS: Columns = {"id": INT, "to": Struct({"zip": TEXT}), "items": List(Struct({"sku": TEXT}))}
 
 
-def converted(contract: Contract, *values: Any, columns: Columns = ORDERS, **more: Any) -> Converted:
+def converted(contract: Contract, *values: Any, columns: Columns = ORDERS, **more: Any) -> ConvertedBatch:
     held = replace(contract, columns=columns)
     conversion = Conversion("string", "json", "parquet", "skip", contract=held, **more)
-    return conversion(batch(*[json.dumps(value).encode() for value in values]), columns)
+    return convert_batch(conversion, batch(*[json.dumps(value).encode() for value in values]), columns)
 
 
 @pytest.mark.parametrize("rule", ["dead_letter", "fail"])
@@ -47,7 +48,9 @@ NUMBERS: Columns = {"n": INT}
 
 def test_a_list_of_several_types_is_refused_with_what_is_wrong() -> None:
     held = Contract(on_type_change="dead_letter", columns=NUMBERS)
-    found = Conversion("string", "json", "parquet", "skip", contract=held)(batch(b'{"n": [1, "mixed"]}'), NUMBERS)
+    found = convert_batch(
+        Conversion("string", "json", "parquet", "skip", contract=held), batch(b'{"n": [1, "mixed"]}'), NUMBERS
+    )
     assert found.refused == {0: "field 'n' fits no column: field 'n[]' is string, the sink's files have int64"}
 
 
@@ -67,7 +70,9 @@ def test_a_list_of_several_types_is_refused_with_what_is_wrong() -> None:
 )
 def test_a_field_departs_though_blanks_are_before_the_value_or_no_column_could_hold_it(rule: Any, text: bytes) -> None:
     held = Contract(on_new_field=rule, on_type_change=rule, columns=NUMBERS)
-    found = Conversion("string", "json", "parquet", "skip", contract=held)(batch(b'{"n": 1}', text), NUMBERS)
+    found = convert_batch(
+        Conversion("string", "json", "parquet", "skip", contract=held), batch(b'{"n": 1}', text), NUMBERS
+    )
     name = "new" if b"new" in text else "n"
     assert (found.columns, found.dropped) == (NUMBERS, {name: 1} if rule == "drop" else {})
     assert list(found.refused) == ([1] if rule == "dead_letter" else [])
@@ -79,7 +84,7 @@ def test_what_is_left_out_does_not_respell_the_rest() -> None:
     text = b'{"price": 0.10000000000000000001, "prices": {"a": 1.10}, "note": 1}'
     held = Contract(on_new_field="drop", columns=columns)
     conversion = Conversion("string", "json", "parquet", "skip", declared=columns, contract=held)
-    (row,) = table(conversion(batch(text), columns))
+    (row,) = table(convert_batch(conversion, batch(text), columns))
     assert (str(row["price"]), str(dict(row["prices"])["a"])) == ("0.10000000000000000001", "1.10")
 
 
@@ -108,7 +113,7 @@ def test_rules_refuse_a_record_and_name_no_value() -> None:
 
 def test_rules_hold_for_lines_too() -> None:
     conversion = Conversion("string", "json", "json", "skip", contract=Contract(rules=b'{"required": ["id"]}'))
-    found = conversion(batch(b'{"id": 1}', b"{}", b"no json"), {})
+    found = convert_batch(conversion, batch(b'{"id": 1}', b"{}", b"no json"), {})
     assert (sorted(found.refused), found.broken) == ([1, 2], 1)
 
 
@@ -116,7 +121,7 @@ def test_a_value_that_cannot_be_checked_is_refused_alone() -> None:
     rules = Contract(required=(("id",),), rules=b'{"properties": {"id": {"type": "integer"}}}')
     conversion = Conversion("string", "json", "json", "skip", contract=rules)
     deep = b"[" * 900 + b"]" * 900
-    found = conversion(batch(b'{"id": 1}', b'{"id": 1, "n": 1e400}', b'{"id": %s}' % deep), {})
+    found = convert_batch(conversion, batch(b'{"id": 1}', b'{"id": 1, "n": 1e400}', b'{"id": %s}' % deep), {})
     assert found.refused == {1: "a number is beyond a double", 2: "nested too deeply"}
 
 
@@ -154,7 +159,7 @@ def test_another_type_of_a_schema_refuses_its_records() -> None:
     with serving() as registry:
         conversion = _conversion(registry, Contract(on_type_change="dead_letter", columns=KNOWN), "parquet")
         changed = record(("id", "string"), name="a.Order")
-        found = conversion(batch(message(registry, changed, {"id": "x"})), KNOWN)
+        found = convert_batch(conversion, batch(message(registry, changed, {"id": "x"})), KNOWN)
     assert found.refused == {0: "field 'id' is string, its column is int64, and schema.on_type_change allows none"}
 
 
@@ -163,7 +168,7 @@ def test_values_with_their_schema_in_them_are_held_to_the_contract() -> None:
     value = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "note": "x"}}
     held = Contract(on_new_field="drop", columns={"id": INT})
     conversion = Conversion("string", "connect_json", "parquet", "skip", contract=held)
-    found = conversion(batch(json.dumps(value).encode()), {"id": INT})
+    found = convert_batch(conversion, batch(json.dumps(value).encode()), {"id": INT})
     assert (table(found), found.dropped, found.seen) == ([{"id": 1}], {"note": 1}, {"id": INT})
 
 
@@ -171,7 +176,7 @@ def _conversion(registry: SchemaRegistry, contract: Contract, format: str) -> Co
     return Conversion("string", "avro", format, "skip", registry=registry.connection, contract=contract, valued=False)
 
 
-def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> Converted:
+def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> ConvertedBatch:
     values = [
         message(registry, V1, {"id": 1, "to": {"zip": "1"}, "also": []}),
         message(
@@ -181,4 +186,4 @@ def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> Co
         ),
         message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "also": [], "note": None}),
     ]
-    return _conversion(registry, replace(contract, columns=KNOWN), format)(batch(*values), KNOWN)
+    return convert_batch(_conversion(registry, replace(contract, columns=KNOWN), format), batch(*values), KNOWN)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_avro_values import message, record
 from s3lake_tests.records.schema.registry.server import serving
@@ -31,13 +32,13 @@ def files(compatibility: str, *batches: list[tuple[Any, Any]], format: str = "pa
         conversion = Conversion(
             "string", "avro", format, "skip", registry=registry.connection, valued=False, compatibility=compatibility
         )
-        projector = conversion.projector
+        projector = conversion.make_projector()
         for records in batches:
             messages = []
             for schema, value in records:
                 first = numbers.setdefault(str(schema), message(registry, schema, value))[:5]
                 messages.append(first + message(registry, schema, value)[5:])
-            converted = conversion(batch(*messages), {}, projector)
+            converted = convert_batch(conversion, batch(*messages), {}, projector)
             assert converted.refused == {}
             for name, count in converted.dropped.items():
                 lost[name] = lost.get(name, 0) + count
@@ -166,6 +167,6 @@ def test_values_with_their_schema_in_them(
         with_schema({"id": 2, "note": "n"}, number, note),
         with_schema({"id": 3, "note": None}, number, note),
     )
-    converted = conversion(batch(*values), {}, conversion.projector)
+    converted = convert_batch(conversion, batch(*values), {}, conversion.make_projector())
     assert [part.streams["data"].to_pylist() for part in converted.parts] == rows
     assert (converted.refused, converted.dropped, converted.filled) == ({}, dropped, filled)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.test_strangers import GOOD
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
@@ -62,7 +63,9 @@ def convert(registry: SchemaRegistry, converter: str, schema: str, references: d
     for name, reference in references.items():
         registry.add(reference, kind, subject=name)
     strange = framed(registry.add(schema, kind, refers=[(name, name) for name in references]), data)
-    found = Conversion("string", converter, "parquet", "skip", registry=registry.connection)(batch(sound, strange), {})
+    found = convert_batch(
+        Conversion("string", converter, "parquet", "skip", registry=registry.connection), batch(sound, strange), {}
+    )
     assert 0 not in found.refused
     assert sum(len(part.streams["data"]) for part in found.parts) + len(found.refused) == 2
     assert all(reason.encode() for reason in found.refused.values())
@@ -93,6 +96,6 @@ def test_any_document_as_a_schema_of_connect_stops_nobody(format: str, schema: A
     good = {"type": "struct", "fields": [{"field": "a", "type": "int64", "optional": True}]}
     sound = json.dumps({"schema": good, "payload": {"a": 7}}).encode()
     strange = json.dumps({"schema": schema, "payload": payload}).encode()
-    found = Conversion("string", "connect_json", format, "write")(batch(sound, strange), {})
+    found = convert_batch(Conversion("string", "connect_json", format, "write"), batch(sound, strange), {})
     assert 0 not in found.refused
     assert sum(len(part.streams["data"]) for part in found.parts) + len(found.refused) == 2

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -54,7 +55,7 @@ def conversion(format: str, sides: Sequence[str], **more: Any) -> Conversion:
 
 
 def line(by: Conversion, raw: bytes) -> Any:
-    (row,) = table(by(batch(raw), {}))
+    (row,) = table(convert_batch(by, batch(raw), {}))
     return json.loads(row)
 
 
@@ -80,7 +81,7 @@ def test_a_null_stays_null_unless_the_sink_wants_its_default(
     if format == "json":
         assert line(by, message(schema, payload)) == {"id": 1, "v": right}
     else:
-        (row,) = table(by(batch(message(schema, payload)), {}))
+        (row,) = table(convert_batch(by, batch(message(schema, payload)), {}))
         assert cell(row["v"]) == right
 
 
@@ -92,7 +93,7 @@ def test_a_whole_value_that_is_null_is_a_tombstone_or_its_default(
     raw = json.dumps(
         {"schema": {"type": "string", "optional": True, "default": "2026-11-20"}, "payload": None}
     ).encode()
-    found = conversion(format, sides)(batch(raw), {})
+    found = convert_batch(conversion(format, sides), batch(raw), {})
     assert (found.skipped, found.refused) == (int(right is None), {})
     if right is not None:
         assert table(found) == ([{"value": right}] if format == "parquet" else [b'"2026-11-20"'])
@@ -102,13 +103,13 @@ def test_maps_whose_keys_are_no_texts_keep_their_nulls_too() -> None:
     raw = message(PAIRS, [[1, None], [2, 0]])
     assert line(conversion("json", ()), raw)["v"] == [[1, None], [2, 0]]
     assert line(conversion("json", ("value",)), raw)["v"] == [[1, 7], [2, 0]]
-    (row,) = table(conversion("parquet", ())(batch(raw), {}))
+    (row,) = table(convert_batch(conversion("parquet", ()), batch(raw), {}))
     assert row["v"] == [{"key": 1, "value": None}, {"key": 2, "value": 0}]
 
 
 def test_a_missing_field_without_a_default_is_null_or_refuses_its_record() -> None:
     assert line(conversion("json", ()), message({"type": "int32", "optional": True}, MISSING)) == {"id": 1}
-    found = conversion("parquet", ())(batch(message({"type": "int32"}, MISSING)), {})
+    found = convert_batch(conversion("parquet", ()), batch(message({"type": "int32"}, MISSING)), {})
     assert found.refused == {0: "the payload does not fit its schema: Object missing required field `v`"}
 
 
@@ -125,7 +126,7 @@ def test_an_envelope_has_keys_and_values_by_the_rule_of_their_side(
 ) -> None:
     envelope = RecordEnvelope("flat", ("key", "value"), "orders")
     raw = message(SEVEN, None)
-    (row,) = table(conversion(format, sides, envelope=envelope)(batch(raw, keys=[raw]), {}))
+    (row,) = table(convert_batch(conversion(format, sides, envelope=envelope), batch(raw, keys=[raw]), {}))
     row = json.loads(row) if format == "json" else row
     assert (row["key"]["v"], row["value"]["v"]) == (key, value)
 
@@ -133,7 +134,7 @@ def test_an_envelope_has_keys_and_values_by_the_rule_of_their_side(
 @pytest.mark.parametrize(("sides", "right"), [((), None), (("key",), 7)])
 def test_a_sidecar_of_keys_follows_the_rule_of_keys(sides: tuple[str, ...], right: Any) -> None:
     raw = message(SEVEN, None)
-    found = conversion("parquet", sides, keys="json")(batch(raw, keys=[raw]), {})
+    found = convert_batch(conversion("parquet", sides, keys="json"), batch(raw, keys=[raw]), {})
     (key,) = found.parts[0].streams["keys"].to_pylist()
     assert json.loads(key)["v"] == right
 
@@ -179,7 +180,7 @@ def test_a_value_with_a_json_schema_is_the_same_in_columns_and_in_lines(
     whole = {"properties": {"id": {"type": "integer"}, "v": schema}, "definitions": {"seven": OPTIONAL}}
     raw = json.dumps({"id": 1} | ({} if value is MISSING else {"v": value})).encode()
     by = Conversion("string", "json_schema", format, "skip", registry=registry.connection, null_to_default=sides)
-    (row,) = table(by(batch(framed(registry.add(whole, "JSON"), raw)), {}))
+    (row,) = table(convert_batch(by, batch(framed(registry.add(whole, "JSON"), raw)), {}))
     row = json.loads(row) if format == "json" else row
     assert cell(row.get("v")) == (replaced if sides else kept)
 
@@ -187,7 +188,7 @@ def test_a_value_with_a_json_schema_is_the_same_in_columns_and_in_lines(
 def test_a_line_keeps_what_the_schema_does_not_name_next_to_an_added_default(registry: SchemaRegistry) -> None:
     number = registry.add({"properties": {"level": {"type": "integer", "default": 7}}}, "JSON")
     by = Conversion("string", "json_schema", "json", "skip", registry=registry.connection)
-    (row,) = table(by(batch(framed(number, b'{"ts": 1745495247914, "price": 1.10}')), {}))
+    (row,) = table(convert_batch(by, batch(framed(number, b'{"ts": 1745495247914, "price": 1.10}')), {}))
     assert row == b'{"ts":1745495247914,"price":1.10,"level":7}'
 
 
@@ -195,16 +196,16 @@ def test_a_line_keeps_what_the_schema_does_not_name_next_to_an_added_default(reg
 def test_a_line_that_lacks_nothing_is_what_the_producer_wrote(registry: SchemaRegistry, raw: bytes) -> None:
     number = registry.add({"properties": {"level": {"type": ["integer", "null"], "default": 7}}}, "JSON")
     by = Conversion("string", "json_schema", "json", "skip", registry=registry.connection)
-    assert table(by(batch(framed(number, raw)), {})) == [raw]
+    assert table(convert_batch(by, batch(framed(number, raw)), {})) == [raw]
 
 
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_null_in_an_envelope_is_no_value(format: str) -> None:
-    found = conversion(format, ())(batch(b'{"schema": null, "payload": null}'), {})
+    found = convert_batch(conversion(format, ()), batch(b'{"schema": null, "payload": null}'), {})
     assert (found.parts, found.skipped, found.refused) == ((), 1, {})
 
 
 def test_null_without_an_envelope_is_json_which_no_table_holds() -> None:
-    assert table(conversion("json", ())(batch(b"null"), {})) == [b"null"]
-    refused = conversion("parquet", ())(batch(b"null"), {}).refused
+    assert table(convert_batch(conversion("json", ()), batch(b"null"), {})) == [b"null"]
+    refused = convert_batch(conversion("parquet", ()), batch(b"null"), {}).refused
     assert refused == {0: "the value is not a JSON object, which a table needs"}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from s3lake.errors import ConfigurationError, TransientError
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read import wire_format
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
@@ -27,8 +28,10 @@ def registry() -> Iterator[SchemaRegistry]:
         yield found
 
 
-def convert(registry: SchemaRegistry, converter: str, *values: bytes, format: str = "parquet") -> Converted:
-    return Conversion("string", converter, format, "skip", registry=registry.connection)(batch(*values), {})
+def convert(registry: SchemaRegistry, converter: str, *values: bytes, format: str = "parquet") -> ConvertedBatch:
+    return convert_batch(
+        Conversion("string", converter, format, "skip", registry=registry.connection), batch(*values), {}
+    )
 
 
 def with_a_neighbour(registry: SchemaRegistry, converter: str, stranger: bytes) -> str:
@@ -64,7 +67,7 @@ def test_a_key_with_an_id_beyond_a_registrys_refuses_its_record_alone(registry: 
     schema, kind, data = GOOD[converter]
     keys = [framed(registry.add(schema, kind), data), framed(2**32 - 1, data)]
     conversion = Conversion(converter, "json", "json", "skip", registry=registry.connection, keyed=True)
-    found = conversion(batch(b"{}", b"{}", keys=keys), {})
+    found = convert_batch(conversion, batch(b"{}", b"{}", keys=keys), {})
     assert list(found.refused) == [1]
     assert "schema id 4294967295: a registry's ids are at most" in found.refused[1]
 

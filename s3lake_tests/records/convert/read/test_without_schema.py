@@ -10,6 +10,7 @@ from s3lake.config.model import Sink
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.config import bases
 from s3lake_tests.records.convert.batches import batch
 
@@ -33,17 +34,17 @@ def test_a_number_is_a_line_of_json_and_a_column(
     name: str, encoding: str, number: Any, text: str, type: pa.DataType
 ) -> None:
     records = batch(struct.pack(encoding, number), None)
-    (part,) = Conversion("string", name, "json", "write")(records, {}).parts
+    (part,) = convert_batch(Conversion("string", name, "json", "write"), records, {}).parts
     assert part.streams["data"].to_pylist() == [text.encode(), b"null"]
-    (part, *_) = Conversion("string", name, "parquet", "skip")(records, {}).parts
+    (part, *_) = convert_batch(Conversion("string", name, "parquet", "skip"), records, {}).parts
     data = part.streams["data"]
     assert (data.schema.names, data.schema.types, str(data.column(0).to_pylist())) == (["value"], [type], f"[{number}]")
 
 
 def test_other_bytes_are_no_number() -> None:
-    found = Conversion("string", "long", "json", "write")(batch(b"\0" * 8, b"\0" * 4), {})
+    found = convert_batch(Conversion("string", "long", "json", "write"), batch(b"\0" * 8, b"\0" * 4), {})
     assert found.refused == {1: "4 bytes are not a long: 8 are expected"}
-    found = Conversion("string", "boolean", "json", "write")(batch(b"\1", b"\2"), {})
+    found = convert_batch(Conversion("string", "boolean", "json", "write"), batch(b"\1", b"\2"), {})
     assert found.refused == {1: "byte 0x02 is not a boolean: 0x00 or 0x01 is expected"}
 
 

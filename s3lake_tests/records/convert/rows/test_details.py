@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.encode import FileFormat
 from s3lake_tests.records.convert.batches import batch
@@ -124,7 +125,7 @@ def payload(row: dict[str, Any] | None, schema: Any = CONNECT) -> bytes:
 
 def converted(format: str, *values: bytes | None, **more: Any) -> pa.RecordBatch:
     by = Conversion("string", "connect_json", format, **{"nulls": "write", **more})
-    found = by(batch(*values), {})
+    found = convert_batch(by, batch(*values), {})
     assert not found.refused
     (part,) = found.parts
     return part.streams["data"]
@@ -161,7 +162,9 @@ DOCUMENTED = {**CONNECT, "fields": [{**FIELDS[0], "doc": " the order's key "}, *
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_a_part_has_the_words_of_its_schema_for_columns(format: str) -> None:
-    (part,) = Conversion("string", "connect_json", format, "write")(batch(payload(ROW, DOCUMENTED)), {}).parts
+    (part,) = convert_batch(
+        Conversion("string", "connect_json", format, "write"), batch(payload(ROW, DOCUMENTED)), {}
+    ).parts
     assert part.words == {"id": "the order's key", "small": "how small"}
 
 
@@ -169,13 +172,15 @@ def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
     by = Conversion(
         "string", "connect_json", "parquet", "write", RecordEnvelope("record", ("value", "metadata"), "orders")
     )
-    (part,) = by(batch(payload(ROW, DOCUMENTED)), {}).parts
+    (part,) = convert_batch(by, batch(payload(ROW, DOCUMENTED)), {}).parts
     assert part.words == {"value": "id: the order's key\nsmall: how small"}
 
 
 def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
     other = {**CONNECT, "fields": [{**FIELDS[0], "default": 5}, *FIELDS[1:]]}
-    found = Conversion("string", "connect_json", "avro", "write")(batch(payload(ROW), payload(ROW, other)), {})
+    found = convert_batch(
+        Conversion("string", "connect_json", "avro", "write"), batch(payload(ROW), payload(ROW, other)), {}
+    )
     assert len(found.parts) == 2
     assert len({hash(part.streams["data"].schema) for part in found.parts}) == 2
 

@@ -7,6 +7,7 @@ import fastavro
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import Primitive
@@ -24,7 +25,7 @@ def flat(
 
 @pytest.mark.parametrize("value", [b"a\nb", b"a\rb"])
 def test_a_line_break_in_a_value_that_stands_as_it_is_is_a_record_error(value: bytes) -> None:
-    converted = flat("csv", "value", value="string", encoding="none")(batch(b"x", value, None), {})
+    converted = convert_batch(flat("csv", "value", value="string", encoding="none"), batch(b"x", value, None), {})
     assert list(converted.refused) == [1]
     assert "set envelope.value_encoding to base64" in converted.refused[1]
 
@@ -53,7 +54,7 @@ def test_the_timestamp_of_an_iggy_line_is_its_second() -> None:
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 def test_a_table_has_one_column_a_field(format: str) -> None:
     records = batch(b'{"id":1}', keys=[b"\xff"], timestamps=[1500], headers=[[("a", b"1"), ("b", None), ("a", b"2")]])
-    converted = flat(format, *ALL, value="json")(records, {})
+    converted = convert_batch(flat(format, *ALL, value="json"), records, {})
     assert table(converted) == [
         {
             "value": {"id": 1},
@@ -96,7 +97,7 @@ def test_an_avro_file_has_aivens_schema_and_names() -> None:
     value = json.dumps({"schema": order, "payload": {"id": 1}}).encode()
     fields = ("key", "offset", "timestamp", "headers", "value")
     by = Conversion("string", "connect_json", "avro", "write", RecordEnvelope("flat", fields, "orders"))
-    (part,) = by(batch(value, keys=[b"k"], timestamps=[5], headers=[[("h", b"x")]]), {}).parts
+    (part,) = convert_batch(by, batch(value, keys=[b"k"], timestamps=[5], headers=[[("h", b"x")]]), {}).parts
     reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", "none"), [part.streams["data"]])))
     assert json.loads(reader.metadata["avro.schema"]) == AIVENS
     row = {"key": "k", "offset": 100, "timestamp": 5, "headers": {"h": "x"}, "value": {"id": 1}}
@@ -104,11 +105,15 @@ def test_an_avro_file_has_aivens_schema_and_names() -> None:
 
 
 def test_a_header_of_a_table_that_is_no_text_is_a_record_error() -> None:
-    found = flat("parquet", "headers", "value", value="json")(batch(b"{}", headers=[[("h", b"\xff")]]), {})
+    found = convert_batch(
+        flat("parquet", "headers", "value", value="json"), batch(b"{}", headers=[[("h", b"\xff")]]), {}
+    )
     assert found.refused == {0: "header 'h' is not UTF-8: byte 0 is 0xff"}
 
 
 @pytest.mark.parametrize("field", ["value", "key"])
 def test_a_bare_field_of_a_table_is_the_row(field: str) -> None:
-    converted = flat("parquet", field, key="json", value="json", bare=True)(batch(b'{"id":1}', keys=[b'{"id":1}']), {})
+    converted = convert_batch(
+        flat("parquet", field, key="json", value="json", bare=True), batch(b'{"id":1}', keys=[b'{"id":1}']), {}
+    )
     assert (table(converted), converted.columns) == ([{"id": 1}], {"id": Primitive.INT64})

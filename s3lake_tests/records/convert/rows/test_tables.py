@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document, to_document
@@ -31,16 +32,18 @@ def test_only_what_the_fields_need_is_read() -> None:
 
 
 def test_a_key_that_is_no_text_is_a_record_error() -> None:
-    converted = conversion(key="string")(batch(b"1", b"2", keys=[b"\xff", b"k"], headers=[None, None]), {})
+    converted = convert_batch(
+        conversion(key="string"), batch(b"1", b"2", keys=[b"\xff", b"k"], headers=[None, None]), {}
+    )
     assert converted.refused == {0: "key: not UTF-8: byte 0 is 0xff"}
-    converted = conversion(key="json")(batch(b"1", keys=[b"{"], headers=[None]), {})
+    converted = convert_batch(conversion(key="json"), batch(b"1", keys=[b"{"], headers=[None]), {})
     assert converted.refused[0].startswith("key: ")
 
 
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 def test_a_row_has_a_column_for_each_part(format: str) -> None:
     records = batch(b'{"id":1}', keys=[b"k"], headers=[[("a-b", b"\xff"), ("a-b", None)]], timestamps=[1500])
-    converted = conversion(format)(records, {})
+    converted = convert_batch(conversion(format), records, {})
     assert table(converted) == [
         {
             "key": "k",
@@ -57,10 +60,10 @@ def test_a_row_has_a_column_for_each_part(format: str) -> None:
 def test_columns_are_all_of_the_file_and_stay_when_they_are_known() -> None:
     by = conversion("parquet", "metadata", "key", "value", key="json")
     records = batch(b'{"id":1}', keys=[b'{"k":true}'])
-    columns = by(records, {}).columns
+    columns = convert_batch(by, records, {}).columns
     assert list(columns) == ["metadata", "key", "value"]
     assert (str(columns["key"]), str(columns["value"])) == ("struct<k: bool>", "struct<id: int64>")
-    assert by(records, columns).columns == columns
+    assert convert_batch(by, records, columns).columns == columns
     assert (by.has_columns, by.fixed_columns) == (True, None)
 
 
@@ -75,7 +78,7 @@ def test_columns_that_no_record_changes_are_fixed() -> None:
 
 
 def test_primitive_values_are_a_column_of_their_type() -> None:
-    converted = conversion("parquet", "value")(batch(b"1", None, b"2.5"), {})
+    converted = convert_batch(conversion("parquet", "value"), batch(b"1", None, b"2.5"), {})
     assert (to_document(converted.columns), table(converted)) == (
         {"value": "double"},
         [{"value": 1.0}, {"value": None}, {"value": 2.5}],
@@ -83,25 +86,27 @@ def test_primitive_values_are_a_column_of_their_type() -> None:
 
 
 def test_a_tombstone_is_no_empty_object() -> None:
-    converted = conversion("parquet", "value")(batch(None, b"{}", b'{"a":1}'), {})
+    converted = convert_batch(conversion("parquet", "value"), batch(None, b"{}", b'{"a":1}'), {})
     assert table(converted) == [{"value": None}, {"value": {"a": None}}, {"value": {"a": 1}}]
 
 
 def test_an_empty_object_that_no_column_could_tell_from_a_tombstone_is_refused() -> None:
-    converted = conversion("parquet", "key", "value")(batch(b"{}", None, b'{"a":null}', keys=[b"a", b"b", b"c"]), {})
+    converted = convert_batch(
+        conversion("parquet", "key", "value"), batch(b"{}", None, b'{"a":null}', keys=[b"a", b"b", b"c"]), {}
+    )
     assert converted.refused == dict.fromkeys((0, 2), "the value holds nothing, and no column is known yet")
     assert table(converted) == [{"key": "b"}]
 
 
 def test_nothing_but_tombstones_without_any_other_column_is_refused() -> None:
-    assert conversion("parquet", "value")(batch(None), {}).refused == {
+    assert convert_batch(conversion("parquet", "value"), batch(None), {}).refused == {
         0: "the object holds nothing, and no column is known yet"
     }
 
 
 def test_a_conflict_names_the_part_and_keeps_the_other_rows_together() -> None:
     records = batch(b'{"a":1}', b'{"a":"x"}', b'{"a":2}', keys=[b"k0", b"k1", b"k2"], headers=[None] * 3)
-    converted = conversion("parquet")(records, {})
+    converted = convert_batch(conversion("parquet"), records, {})
     assert converted.refused == {1: "field 'value.a' is string, the sink's files have int64"}
     assert [(row["key"], row["value"]["a"], row["metadata"]["offset"]) for row in table(converted)] == [
         ("k0", 1, 100),
@@ -110,6 +115,8 @@ def test_a_conflict_names_the_part_and_keeps_the_other_rows_together() -> None:
 
 
 def test_columns_of_the_user_are_those_of_the_value() -> None:
-    converted = conversion("parquet", "value", given={"at": "date"})(batch(b'{"at":"1970-01-02"}', b'{"at":"x"}'), {})
+    converted = convert_batch(
+        conversion("parquet", "value", given={"at": "date"}), batch(b'{"at":"1970-01-02"}', b'{"at":"x"}'), {}
+    )
     assert to_document(converted.columns) == {"value": {"struct": {"at": "date"}}}
     assert "field 'value.at' does not fit date" in converted.refused[1]

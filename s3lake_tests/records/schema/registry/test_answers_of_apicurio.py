@@ -6,6 +6,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.registry import Client, UnknownSchema
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.records.convert.batches import batch
@@ -17,7 +18,9 @@ from s3lake_tests.records.schema.registry.server import framed
 def test_ids_that_it_does_not_have_are_refused_records(apicurio: Apicurio) -> None:
     number = apicurio.register("answers", json.dumps(record(("id", "int"))))
     values = [framed(one, b"\2") for one in (number, 0, 2**31 - 1, 2**31, 2**32 - 1)]
-    found = Conversion("string", "avro", "parquet", "skip", registry=Connection((apicurio.url,)))(batch(*values), {})
+    found = convert_batch(
+        Conversion("string", "avro", "parquet", "skip", registry=Connection((apicurio.url,))), batch(*values), {}
+    )
     assert [row for part in found.parts for row in part.streams["data"].to_pylist()] == [{"id": 1}]
     assert found.refused == {
         1: "schema id 0: the registry says 'Schema 0 not found.'",

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit import oracles
 from s3lake_tests.records.convert.batches import batch
@@ -38,12 +39,12 @@ def settings(apicurio: Apicurio) -> dict[str, Any]:
     }
 
 
-def read(apicurio: Apicurio, converter: str, message: bytes) -> Converted:
+def read(apicurio: Apicurio, converter: str, message: bytes) -> ConvertedBatch:
     connection = Connection((apicurio.url,))
-    return Conversion("string", converter, "parquet", "skip", registry=connection)(batch(message), {})
+    return convert_batch(Conversion("string", converter, "parquet", "skip", registry=connection), batch(message), {})
 
 
-def rows(converted: Converted) -> list[Any]:
+def rows(converted: ConvertedBatch) -> list[Any]:
     assert converted.refused == {}
     return [row for part in converted.parts for row in part.streams["data"].to_pylist()]
 

@@ -18,6 +18,7 @@ from fastavro import parse_schema, schemaless_writer
 from google.protobuf import message_factory
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit import oracles
@@ -106,7 +107,7 @@ def compare(apicurio: Apicurio, converter: str, made: Made, write: Write, count:
     drawn = [made.draw() for _ in range(count)]
     values = [write(given) for given, _ in drawn]
     conversion = Conversion("string", converter, "parquet", "skip", registry=Connection((apicurio.url,)))
-    found = conversion(batch(*values), {})
+    found = convert_batch(conversion, batch(*values), {})
     assert found.refused == {}, made
     rows = [row for part in found.parts for row in part.streams["data"].to_pylist(maps_as_pydicts="strict")]
     assert rows == [row for _, row in drawn], made

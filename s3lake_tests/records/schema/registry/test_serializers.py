@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from google.protobuf import message_factory
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import to_document
 from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry.connection import Connection
@@ -35,18 +36,18 @@ def client(apicurio: Apicurio) -> Any:
     return confluent().SchemaRegistryClient({"url": apicurio.url, "timeout": 10})
 
 
-def read(apicurio: Apicurio, converter: str, serializer: Any, value: Any) -> Converted:
+def read(apicurio: Apicurio, converter: str, serializer: Any, value: Any) -> ConvertedBatch:
     """What is made of a value that a serializer wrote for a topic of its own."""
     from confluent_kafka.serialization import MessageField, SerializationContext
 
     message = serializer(value, SerializationContext(f"of-{converter}", MessageField.VALUE))
     connection = Connection((apicurio.url,), exact=True)
-    found = Conversion("string", converter, "parquet", "skip", registry=connection)(batch(message), {})
+    found = convert_batch(Conversion("string", converter, "parquet", "skip", registry=connection), batch(message), {})
     assert found.refused == {}
     return found
 
 
-def rows(found: Converted) -> list[Any]:
+def rows(found: ConvertedBatch) -> list[Any]:
     return [row for part in found.parts for row in part.streams["data"].to_pylist()]
 
 
@@ -90,4 +91,4 @@ def test_a_schema_with_references(apicurio: Apicurio) -> None:
     reference = {"name": "com.acme.Order", "subject": "order", "version": 1}
     message = framed(apicurio.register("basket", json.dumps(basket), [reference]), b"\x0a")
     by = Conversion("string", "avro", "parquet", "skip", registry=Connection((apicurio.url,)))
-    assert rows(by(batch(message), {})) == [{"order": {"id": 5}}]
+    assert rows(convert_batch(by, batch(message), {})) == [{"order": {"id": 5}}]

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.encode.column_bytes import ENCODED
 from s3lake.records.schema.columns.types import PLACEHOLDER
@@ -220,8 +221,8 @@ class Landing:
         number = registry.add(schema)
         self._connection, self._batch = registry.connection, batch(*(framed(number, data) for data in datums))
 
-    def __call__(self, format: str) -> Converted:
-        return Conversion("string", "avro", format, "write", registry=self._connection)(self._batch, {})
+    def __call__(self, format: str) -> ConvertedBatch:
+        return convert_batch(Conversion("string", "avro", format, "write", registry=self._connection), self._batch, {})
 
 
 def compare(seed: int, count: int, avro: Avro, registry: SchemaRegistry) -> Counter[str]:
@@ -242,7 +243,7 @@ def compare(seed: int, count: int, avro: Avro, registry: SchemaRegistry) -> Coun
     return counts
 
 
-def _compare_lines(case: Case, found: Converted, answers: list[dict[str, Any]], counts: Counter[str]) -> None:
+def _compare_lines(case: Case, found: ConvertedBatch, answers: list[dict[str, Any]], counts: Counter[str]) -> None:
     assert found.refused == {}, case.schema
     (part,) = found.parts
     for line, answer in zip(part.streams["data"].to_pylist(), answers, strict=True):
@@ -252,7 +253,7 @@ def _compare_lines(case: Case, found: Converted, answers: list[dict[str, Any]], 
         counts["lines"] += 1
 
 
-def _compare_columns(case: Case, found: Converted, cells: list[Any], counts: Counter[str]) -> None:
+def _compare_columns(case: Case, found: ConvertedBatch, cells: list[Any], counts: Counter[str]) -> None:
     assert all(REFUSED in reason for reason in found.refused.values()), (case.schema, found.refused)
     counts["refused for 38 digits"] += len(found.refused)
     kept = [cell for row, cell in enumerate(cells) if row not in found.refused]
@@ -268,7 +269,7 @@ def _compare_columns(case: Case, found: Converted, cells: list[Any], counts: Cou
         counts["rows of Parquet"] += len(rows)
 
 
-def _compare_files(case: Case, found: Converted, cells: list[Any], avro: Avro, counts: Counter[str]) -> None:
+def _compare_files(case: Case, found: ConvertedBatch, cells: list[Any], avro: Avro, counts: Counter[str]) -> None:
     assert all(REFUSED in reason for reason in found.refused.values()), (case.schema, found.refused)
     kept = [cell for row, cell in enumerate(cells) if row not in found.refused]
     for part in found.parts:

@@ -12,6 +12,7 @@ import pytest
 
 from s3lake.errors import TransientError
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import registry as module
 from s3lake.records.schema.columns.types import fields_of, from_document, to_document
@@ -50,7 +51,7 @@ def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "
 
 def test_a_field_of_nulls_has_no_column(registry: SchemaRegistry) -> None:
     value = message(registry, record(("n", "int"), ("a", "null")), {"n": 7, "a": None})
-    converted = conversion(registry)(batch(value), {})
+    converted = convert_batch(conversion(registry), batch(value), {})
     assert (parts(converted), converted.seen) == ([(None, [{"n": 7}])], from_document({"n": "int32"}))
 
 
@@ -59,24 +60,26 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
     price = logical("bytes", "decimal", precision=4, scale=1)
     number = registry.add(record(("a", ["null", "int", "long", price, inner])))
     values = [framed(number, data) for data in (b"\x00", b"\x02\x0a", b"\x04\x0a", b"\x06\x02\x0f", b"\x08\x02")]
-    converted = conversion(registry)(batch(*values), {})
+    converted = convert_batch(conversion(registry), batch(*values), {})
     nothing = dict.fromkeys(("int", "long", "bytes", "Inner"))
     branches = [{"int": 5}, {"long": 5}, {"bytes": Decimal("1.5")}, {"Inner": {"b": 1}}]
     assert parts(converted) == [(None, [{"a": None}, *({"a": nothing | branch} for branch in branches)])]
     assert str(fields_of(converted.seen["a"])["bytes"]) == "decimal(4,1)"
-    texts = conversion(registry, "json")(batch(values[1]), {}).parts[0].streams["data"].to_pylist()
+    texts = convert_batch(conversion(registry, "json"), batch(values[1]), {}).parts[0].streams["data"].to_pylist()
     assert texts == [b'{"a":{"int":5,"long":null,"bytes":null,"Inner":null}}']
 
 
 def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: SchemaRegistry) -> None:
     schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
-    converted = conversion(registry)(batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
+    converted = convert_batch(conversion(registry), batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
     assert parts(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
     assert converted.parts[0].names[0].as_py() == "io.confluent.connect.avro.Union"
 
 
 def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
-    converted = conversion(registry)(batch(message(registry, "string", "a"), message(registry, "string", "b")), {})
+    converted = convert_batch(
+        conversion(registry), batch(message(registry, "string", "a"), message(registry, "string", "b")), {}
+    )
     assert parts(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
     assert converted.parts[0].names.to_pylist() == [None, None]
 
@@ -86,13 +89,13 @@ def test_types_of_references_are_known(registry: SchemaRegistry) -> None:
     registry.add(address, subject="address-value")
     number = registry.add(record(("to", "Address")), refers=[("com.acme.Address", "address-value")])
     value = framed(number, datum(record(("to", address)), {"to": {"city": "Ulm"}}))
-    assert parts(conversion(registry)(batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
+    assert parts(convert_batch(conversion(registry), batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
 
 
 def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: SchemaRegistry) -> None:
     old, new = record(("a", "int")), record(("a", "long"), ("b", ["null", "string"]))
     values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
-    converted = conversion(registry)(batch(*values, values[0]), {})
+    converted = convert_batch(conversion(registry), batch(*values, values[0]), {})
     assert parts(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
     assert to_document(converted.seen) == {"a": "int64", "b": "string"}
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.Order"]]
@@ -101,7 +104,7 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
 
 def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str:
     good = message(registry, record(("a", "int")), {"a": 1})
-    converted = conversion(registry, format)(batch(good, value, good), {})
+    converted = convert_batch(conversion(registry, format), batch(good, value, good), {})
     assert list(converted.refused) == [1]
     assert [part.rows.to_pylist() for part in converted.parts] == [[0, 2]]
     return converted.refused[1]
@@ -176,21 +179,21 @@ def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch
     with serving() as registry:
         pass
     with pytest.raises(TransientError, match="did not answer"):
-        conversion(registry)(batch(framed(1, b"")), {})
+        convert_batch(conversion(registry), batch(framed(1, b"")), {})
 
 
 def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: SchemaRegistry) -> None:
     values = [None, message(registry, ["null", "string"], None)]
-    assert conversion(registry, nulls="skip")(batch(*values), {}).skipped == 2
-    assert list(conversion(registry, nulls="fail")(batch(*values), {}).refused) == [0, 1]
-    (part,) = conversion(registry, "json", nulls="write")(batch(*values), {}).parts
+    assert convert_batch(conversion(registry, nulls="skip"), batch(*values), {}).skipped == 2
+    assert list(convert_batch(conversion(registry, nulls="fail"), batch(*values), {}).refused) == [0, 1]
+    (part,) = convert_batch(conversion(registry, "json", nulls="write"), batch(*values), {}).parts
     assert part.streams["data"].to_pylist() == [b"null", b"null"]
 
 
 def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> None:
     by = Conversion("avro", "avro", "parquet", "skip", registry=registry.connection, keyed=True)
     key = message(registry, record(("id", "int"), name="Key"), {"id": 5})
-    (part,) = by(batch(message(registry, record(("a", "int")), {"a": 1}), keys=[key]), {}).parts
+    (part,) = convert_batch(by, batch(message(registry, record(("a", "int")), {"a": 1}), keys=[key]), {}).parts
     assert part.keys.to_pylist() == [b'{"id":5}']
     assert part.values.to_pylist() == [b'{"a":1}']
 
@@ -201,7 +204,7 @@ def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegi
     by = Conversion("avro", "avro", format, "skip", envelope, registry=registry.connection)
     keys = [message(registry, "long", 5), b"broken", message(registry, "long", 6)]
     value = message(registry, record(("a", logical("int", "date"))), {"a": datetime.date(1970, 1, 2)})
-    converted = by(batch(value, value, value, keys=keys), {})
+    converted = convert_batch(by, batch(value, value, value, keys=keys), {})
     assert list(converted.refused) == [1]
     assert converted.refused[1].startswith("key: the first byte is 0x62")
     (part,) = converted.parts
@@ -218,8 +221,8 @@ def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegi
 
 
 def test_json_schema_without_the_id_or_without_json_is_a_record_error() -> None:
-    converted = Conversion("string", "json_schema", "json", "skip")(
-        batch(b'{"a":1}', framed(1, b"{"), framed(1, b"")), {}
+    converted = convert_batch(
+        Conversion("string", "json_schema", "json", "skip"), batch(b'{"a":1}', framed(1, b"{"), framed(1, b"")), {}
     )
     assert "the first byte is 0x7b" in converted.refused[0]
     assert "truncated" in converted.refused[1]

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read.avro import avro_values as reading
 from s3lake.records.convert.read.avro import datum_columns
 from s3lake.records.convert.read.converters import ConverterRequest
@@ -49,12 +50,12 @@ def one_by_one() -> Iterator[None]:
         yield
 
 
-def same(registry: SchemaRegistry, records: pa.RecordBatch, format: str = "parquet", **more: Any) -> Converted:
+def same(registry: SchemaRegistry, records: pa.RecordBatch, format: str = "parquet", **more: Any) -> ConvertedBatch:
     """What is made of records at once, after a look at whether it is the same as of one by one."""
     convert = Conversion("string", "avro", format, **{"nulls": "write", **more}, registry=registry.connection)
-    found = convert(records, {})
+    found = convert_batch(convert, records, {})
     with one_by_one():
-        expected = convert(records, {})
+        expected = convert_batch(convert, records, {})
     assert found.refused == expected.refused
     assert (found.columns, found.seen, found.skipped) == (expected.columns, expected.seen, expected.skipped)
     assert len(found.parts) == len(expected.parts)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
@@ -55,9 +56,9 @@ LOGICAL = {
 }
 
 
-def landed(registry: SchemaRegistry, format: str, *values: bytes, exact: bool = True) -> Converted:
+def landed(registry: SchemaRegistry, format: str, *values: bytes, exact: bool = True) -> ConvertedBatch:
     connection = replace(registry.connection, exact=exact)
-    return Conversion("string", "avro", format, "write", registry=connection)(batch(*values), {})
+    return convert_batch(Conversion("string", "avro", format, "write", registry=connection), batch(*values), {})
 
 
 def message(registry: SchemaRegistry, time: Time) -> bytes:
@@ -148,7 +149,7 @@ def json_schema() -> dict[str, Any]:
 @pytest.mark.parametrize("exact", [True, False])
 def test_debezium_s_types_in_connect_s_json(exact: bool) -> None:
     conversion = Conversion("string", "connect_json", "parquet", "write", exact=exact)
-    seen = conversion(batch(ENVELOPE), {}).seen
+    seen = convert_batch(conversion, batch(ENVELOPE), {}).seen
     numbers = {f"a{at}": type for at, (type, *_) in enumerate(TYPED)}
     assert {name: str(type) for name, type in seen.items()} == (EXACT if exact else numbers)
 
@@ -156,14 +157,16 @@ def test_debezium_s_types_in_connect_s_json(exact: bool) -> None:
 def test_debezium_s_types_in_a_json_schema(registry: SchemaRegistry) -> None:
     value = framed(registry.add(json_schema(), "JSON"), json.dumps(VALUES).encode())
     conversion = Conversion("string", "json_schema", "parquet", "write", registry=registry.connection, exact=True)
-    assert {name: str(type) for name, type in conversion(batch(value), {}).seen.items()} == EXACT
+    assert {name: str(type) for name, type in convert_batch(conversion, batch(value), {}).seen.items()} == EXACT
 
 
 def test_a_time_of_connect_s_json_outside_of_its_day_is_refused() -> None:
     field = {"type": "int64", "field": "a", "name": "io.debezium.time.MicroTime"}
     value = {"schema": {"type": "struct", "fields": [field]}, "payload": {"a": 86_400_000_000}}
     conversion = Conversion("string", "connect_json", "parquet", "write", exact=True)
-    assert "Expected `int` <= 86399999999" in conversion(batch(json.dumps(value).encode()), {}).refused[0]
+    assert (
+        "Expected `int` <= 86399999999" in convert_batch(conversion, batch(json.dumps(value).encode()), {}).refused[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,9 @@ def moments(seconds: int, nanos: int) -> bytes:
 def test_timestamps_of_protobuf_keep_their_nanoseconds(registry: SchemaRegistry, exact: bool) -> None:
     value = framed(registry.add(MOMENTS, "PROTOBUF"), moments(NS // 10**9, NS % 10**9))
     connection = replace(registry.connection, exact=exact)
-    (part,) = Conversion("string", "protobuf", "parquet", "write", registry=connection)(batch(value), {}).parts
+    (part,) = convert_batch(
+        Conversion("string", "protobuf", "parquet", "write", registry=connection), batch(value), {}
+    ).parts
     type = pa.timestamp("ns" if exact else "ms", "UTC")
     expected = pa.scalar(NS if exact else NS // 10**6, pa.int64()).cast(type)
     row = part.streams["data"].slice(0, 1)
@@ -229,8 +234,10 @@ def test_timestamps_of_protobuf_keep_their_nanoseconds(registry: SchemaRegistry,
 
 def test_a_timestamp_of_protobuf_beyond_nanoseconds_is_refused_with_the_reason(registry: SchemaRegistry) -> None:
     value = framed(registry.add(MOMENTS, "PROTOBUF"), moments(-62_135_596_800, 0))
-    refused = Conversion("string", "protobuf", "parquet", "write", registry=replace(registry.connection, exact=True))(
-        batch(value), {}
+    refused = convert_batch(
+        Conversion("string", "protobuf", "parquet", "write", registry=replace(registry.connection, exact=True)),
+        batch(value),
+        {},
     ).refused
     assert "is not between 1677 and 2262" in refused[0]
 

@@ -9,6 +9,7 @@ import pytest
 
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.lake.verify.test_writer_agrees import staged
 from s3lake_tests.lake.verify.world import World
 from s3lake_tests.records.convert.batches import batch
@@ -98,7 +99,7 @@ def test_a_key_with_an_invalid_logical_type_is_read(registry: SchemaRegistry, in
     kind, value, _ = INVALID[invalid]
     key = framed(registry.add(kind), datum(plain(kind), value))
     by = Conversion("avro", "json", "json", "write", registry=registry.connection, keyed=True)
-    (part,) = by(batch(b"{}", keys=[key]), {}).parts
+    (part,) = convert_batch(by, batch(b"{}", keys=[key]), {}).parts
     shown = base64.b64encode(value).decode() if isinstance(value, bytes) else value
     assert part.keys is not None
     assert json.loads(part.keys[0].as_py()) == shown
@@ -118,6 +119,6 @@ def test_a_spliced_file_has_no_invalid_logical_type_because_readers_refuse_it(re
     """Java ignores it, fastavro does not open the file."""
     kind = {**DECIMAL, "precision": 4, "scale": 9}
     by = Conversion("string", "avro", "avro", "write", registry=registry.connection)
-    (part,) = by(batch(framed(registry.add(record(("a", kind))), b"\0")), {}).parts
+    (part,) = convert_batch(by, batch(framed(registry.add(record(("a", kind))), b"\0")), {}).parts
     schema = json.loads(next(iter(part.streams["data"].schema.metadata.values())))
     assert "logicalType" not in str(schema)

@@ -8,6 +8,7 @@ import pytest
 
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
@@ -99,7 +100,7 @@ def test_an_avro_file_keeps_the_empty_record_of_its_producer(registry: SchemaReg
     value = {"a": {}, "b": [{}, None], "c": [{}, {}]}
     message = framed(registry.add(schema), datum(schema, value))
     convert = Conversion("string", "avro", "avro", "write", registry=registry.connection)
-    (part,) = convert(batch(message), {}).parts
+    (part,) = convert_batch(convert, batch(message), {}).parts
     found = schema_in(part.streams["data"])
     assert found["fields"][0]["type"] == EMPTY
     assert found["fields"][2]["type"] == {"type": "array", "items": "com.acme.Empty"}

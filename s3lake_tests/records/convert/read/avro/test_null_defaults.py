@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import agree
 from s3lake_tests.records.convert.batches import batch, table
@@ -70,7 +71,7 @@ def test_a_null_becomes_the_default_of_its_field_where_the_sink_asks(
     registry: SchemaRegistry, sides: tuple[str, ...], first: Any
 ) -> None:
     by = Conversion("string", "avro", "json", "skip", registry=registry.connection, null_to_default=sides)
-    nulls, present = map(known, table(by(batch(*raws(registry)), {})))
+    nulls, present = map(known, table(convert_batch(by, batch(*raws(registry)), {})))
     assert nulls == (
         first or {name: value for name, value in NULLS.items() if value is not None} | {"wide": {"In": {"a": None}}}
     )
@@ -80,7 +81,7 @@ def test_a_null_becomes_the_default_of_its_field_where_the_sink_asks(
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_columns_have_the_defaults_of_lines(registry: SchemaRegistry, format: str) -> None:
     by = Conversion("string", "avro", format, "skip", registry=registry.connection, null_to_default=("value",))
-    nulls, present = table(by(batch(*raws(registry)), {}))
+    nulls, present = table(convert_batch(by, batch(*raws(registry)), {}))
     assert {name: nulls[name] for name in ("text", "level", "none", "price", "tags", "in", "more", "full")} == {
         "text": "unnamed", "level": 7, "none": None, "price": Decimal("12.34"), "tags": [], "in": {"a": 7},
         "more": None, "full": None,
@@ -90,7 +91,7 @@ def test_columns_have_the_defaults_of_lines(registry: SchemaRegistry, format: st
 
 def test_keys_have_a_rule_of_their_own(registry: SchemaRegistry) -> None:
     by = Conversion("avro", "json", "json", "skip", registry=registry.connection, keys="json", null_to_default=("key",))
-    found = by(batch(b"{}", keys=raws(registry)[:1]), {})
+    found = convert_batch(by, batch(b"{}", keys=raws(registry)[:1]), {})
     (key,) = found.parts[0].streams["keys"].to_pylist()
     assert known(key) == FILLED
 
@@ -110,5 +111,5 @@ def test_a_schema_whose_nulls_have_no_default_keeps_the_producers_bytes(registry
     schema = {"type": "record", "name": "db.Row", "pii": True, "fields": [{"name": "a", "type": type, **default}]}
     data = datum(schema, {"a": 5})
     convert = Conversion(*("string", "avro", "avro", "write"), registry=registry.connection, null_to_default=("value",))
-    (part,) = convert(batch(framed(registry.add(schema), data)), {}).parts
+    (part,) = convert_batch(convert, batch(framed(registry.add(schema), data)), {}).parts
     assert part.streams["data"].column(0).to_pylist() == [data]

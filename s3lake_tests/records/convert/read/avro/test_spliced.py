@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.lake.objects.avro_objects import open_rows
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
@@ -24,8 +25,10 @@ from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, f
 SIZE = {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}
 
 
-def landed(registry: SchemaRegistry, format: str, *values: bytes | None, **more: Any) -> Converted:
-    return Conversion("string", "avro", format, "write", registry=registry.connection, **more)(batch(*values), {})
+def landed(registry: SchemaRegistry, format: str, *values: bytes | None, **more: Any) -> ConvertedBatch:
+    return convert_batch(
+        Conversion("string", "avro", format, "write", registry=registry.connection, **more), batch(*values), {}
+    )
 
 
 def file(payload: pa.RecordBatch) -> bytes:

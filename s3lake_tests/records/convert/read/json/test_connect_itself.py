@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.encode import json_texts
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.kit.oracles import DECIMAL, LEAVES, json_converter, read_json, run_connect
@@ -69,7 +70,7 @@ def test_a_value_with_a_schema_is_what_connect_writes(java: Any, drawn: tuple[di
     raw, theirs = written(java, *drawn, decimal_format="NUMERIC")
     # As Connect's converter does by default: a null becomes the default of its schema.
     by = Conversion("string", "connect_json", "json", "write", null_to_default=("value",))
-    converted = by(batch(raw), {})
+    converted = convert_batch(by, batch(raw), {})
     assert converted.refused == {}
     (line,) = converted.parts[0].streams["data"].to_pylist()
     assert read_json(line) == theirs

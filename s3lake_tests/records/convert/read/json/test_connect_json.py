@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import connect_schema
 from s3lake.records.schema.columns.types import from_document, to_document
@@ -36,7 +37,7 @@ def message(schema: Any, payload: Any) -> bytes:
 
 
 def one(schema: Any, payload: Any, format: str = "parquet") -> Any:
-    converted = conversion(format)(batch(message(schema, payload)), {})
+    converted = convert_batch(conversion(format), batch(message(schema, payload)), {})
     assert converted.refused == {}
     (part,) = converted.parts
     (row,) = part.streams["data"].to_pylist()
@@ -44,7 +45,7 @@ def one(schema: Any, payload: Any, format: str = "parquet") -> Any:
 
 
 def refusal(schema: Any, payload: Any, format: str = "parquet") -> str:
-    converted = conversion(format)(batch(message(schema, payload)), {})
+    converted = convert_batch(conversion(format), batch(message(schema, payload)), {})
     assert converted.parts == ()
     return converted.refused[0]
 
@@ -122,7 +123,9 @@ def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
 
 def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() -> None:
     payload = b'{"b": "AA==", "a":1}'
-    (part,) = conversion("json")(batch(message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}).parts
+    (part,) = convert_batch(
+        conversion("json"), batch(message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}
+    ).parts
     assert part.streams["data"].to_pylist() == part.values.to_pylist() == [payload]
     assert part.names.to_pylist() == ["com.acme.Order"]
 
@@ -130,7 +133,7 @@ def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() 
 def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
     orders, users = struct(field("a", "int32")), struct(field("b", "int32"), name="com.acme.User")
     values = [message(orders, {"a": 0}), message(users, {"b": 1}), b'{"c": 2}', b'{"c": 3}', message(orders, {"a": 4})]
-    (part,) = conversion("json")(batch(*values), {}).parts
+    (part,) = convert_batch(conversion("json"), batch(*values), {}).parts
     assert part.streams["data"].to_pylist() == [b'{"a": 0}', b'{"b": 1}', b'{"c": 2}', b'{"c": 3}', b'{"a": 4}']
     assert part.rows is None
     assert part.names.to_pylist() == ["com.acme.Order", "com.acme.User", None, None, "com.acme.Order"]
@@ -139,7 +142,7 @@ def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
 def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
     orders, users = struct(field("a", "int32")), struct(field("b", "string"), name="com.acme.User")
     values = [message(orders, {"a": 0}), message(users, {"b": "x"}), b'{"c": 2.5}', message(orders, {"a": 3}), b"{"]
-    converted = conversion()(batch(*values), {})
+    converted = convert_batch(conversion(), batch(*values), {})
     assert parts(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.User"], [None]]
     assert [part.streams["data"].schema.metadata for part in converted.parts] == [
@@ -155,12 +158,16 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_schemas_that_differ_only_in_version_share_their_files(format: str) -> None:
     values = batch(*(message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)))
-    assert parts(conversion(format)(values, {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
+    assert parts(convert_batch(conversion(format), values, {})) == [
+        ([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])
+    ]
 
 
 def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema() -> None:
     values = [message(struct(field("a", "int64"), name=None), {"a": 0}), b'{"a":1}'] * 2
-    assert parts(conversion()(batch(*values), {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])]
+    assert parts(convert_batch(conversion(), batch(*values), {})) == [
+        ([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -168,20 +175,20 @@ def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema
     [b'{"schema":null,"payload":{"a":1}}', b'{"schema":{"type":"int32"}}', b'{"schema":1,"payload":2,"more":3}'],
 )
 def test_a_null_schema_or_an_object_of_other_members_is_plain_json(value: bytes) -> None:
-    (part,) = conversion("json")(batch(value), {}).parts
+    (part,) = convert_batch(conversion("json"), batch(value), {}).parts
     assert part.streams["data"].to_pylist() == [b'{"a":1}' if b"null" in value else value]
 
 
 def test_a_null_payload_is_a_null_value() -> None:
     value = message(struct(field("a", "int32"), optional=True), None)
-    assert conversion(nulls="skip")(batch(value), {}).skipped == 1
-    assert list(conversion(nulls="fail")(batch(value), {}).refused) == [0]
-    assert parts(conversion(nulls="write")(batch(value), {})) == [(None, [{"a": None}])]
+    assert convert_batch(conversion(nulls="skip"), batch(value), {}).skipped == 1
+    assert list(convert_batch(conversion(nulls="fail"), batch(value), {}).refused) == [0]
+    assert parts(convert_batch(conversion(nulls="write"), batch(value), {})) == [(None, [{"a": None}])]
 
 
 def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
     values = [message(struct(field("a", "int32")), {"a": 0}), b'{"a":"1970-01-02"}']
-    converted = conversion(given={"a": "date"})(batch(*values), {})
+    converted = convert_batch(conversion(given={"a": "date"}), batch(*values), {})
     assert parts(converted) == [([0], [{"a": 0}]), ([1], [{"a": datetime.date(1970, 1, 2)}])]
 
 
@@ -214,7 +221,7 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     by = Conversion("connect_json", "connect_json", "parquet", "write", RecordEnvelope("record", ("key", "value"), "t"))
     keys = [message({"type": "int32"}, 1), b'"plain"', None]
     values = [message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}), b'{"b":1}', b'{"b":2}']
-    converted = by(batch(*values, keys=keys), {})
+    converted = convert_batch(by, batch(*values, keys=keys), {})
     assert parts(converted) == [
         ([0], [{"key": 1, "value": {"a": datetime.datetime(1970, 1, 1, tzinfo=UTC)}}]),
         ([1, 2], [{"key": "plain", "value": {"b": 1}}, {"key": None, "value": {"b": 2}}]),
@@ -228,7 +235,7 @@ def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, A
     by = Conversion("connect_json", "connect_json", "avro", "write", RecordEnvelope("record", ("key", "value"), "t"))
     schema = struct(field("a", "int32", **optional), optional=True)
     sent = message(schema, {"a": 1}), message(schema, None)
-    assert parts(by(batch(*sent, keys=list(sent)), {})) == [
+    assert parts(convert_batch(by, batch(*sent, keys=list(sent)), {})) == [
         (None, [{"key": {"a": 1}, "value": {"a": 1}}, {"key": None, "value": None}])
     ]
 
@@ -236,5 +243,5 @@ def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, A
 @pytest.mark.parametrize(("style", "is_refused"), [("flat", True), ("record", False)])
 def test_an_envelope_takes_the_name_of_a_records_schema(style: Any, is_refused: bool) -> None:
     by = Conversion("string", "connect_json", "avro", "write", RecordEnvelope(style, ("value",), "t"))
-    converted = by(batch(message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {})
+    converted = convert_batch(by, batch(message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {})
     assert bool(converted.refused) == is_refused

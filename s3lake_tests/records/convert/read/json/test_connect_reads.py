@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.kit.connect_records import Case, Connect, Limits, Record, Refused, Schema, random_cases, start_connect
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.records.convert.batches import batch
@@ -219,7 +220,7 @@ def compare(cases: Sequence[Case], connect: Connect, *, replace_nulls: bool) -> 
 
 def convert(case: Case, format: str, *, replace_nulls: bool) -> Any:
     by = Conversion("string", "connect_json", format, "write", null_to_default=("value",) if replace_nulls else ())
-    return by(batch(case.text), {})
+    return convert_batch(by, batch(case.text), {})
 
 
 def compare_columns(case: Case, answer: Record, *, replace_nulls: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import agree
 from s3lake_tests.records.convert.batches import batch, table
@@ -69,7 +70,7 @@ def places(scale: int, unscaled: int) -> list[tuple[Any, Any, Any]]:
 def test_a_line_holds_a_decimal_of_any_scale(scale: int, unscaled: int, _: str, __: bool, place: int) -> None:
     schema, payload, right = places(scale, unscaled)[place]
     by = Conversion("string", "connect_json", "json", "skip")
-    (line,) = table(by(batch(message(schema, payload)), {}))
+    (line,) = table(convert_batch(by, batch(message(schema, payload)), {}))
     assert json.loads(line, parse_float=Decimal, parse_int=Decimal)["d"] == right
 
 
@@ -78,8 +79,8 @@ def test_a_line_holds_a_decimal_of_any_scale(scale: int, unscaled: int, _: str, 
 def test_a_column_refuses_a_decimal_by_its_value(
     scale: int, unscaled: int, column: str, fits: bool, format: str
 ) -> None:
-    found = Conversion("string", "connect_json", format, "skip")(
-        batch(message(decimal_of(scale), to_base64(unscaled))), {}
+    found = convert_batch(
+        Conversion("string", "connect_json", format, "skip"), batch(message(decimal_of(scale), to_base64(unscaled))), {}
     )
     if fits:
         assert str(found.seen["d"]) == column
@@ -95,7 +96,9 @@ def test_a_decimal_of_a_json_schema_follows_the_same_rule(
     decimal = {"type": "number", "title": "org.apache.kafka.connect.data.Decimal", "connect.type": "bytes"}
     schema = {"properties": {"d": {**decimal, "connect.parameters": {"scale": str(scale)}}}}
     raw = framed(registry.add(schema, "JSON"), json.dumps({"d": to_base64(unscaled)}).encode())
-    found = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)(batch(raw), {})
+    found = convert_batch(
+        Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection), batch(raw), {}
+    )
     assert str(found.seen.get("d", column)) == column
     assert (0 not in found.refused) is fits
 
@@ -106,7 +109,9 @@ def test_a_decimal_of_a_json_schema_follows_the_same_rule(
 )
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_what_is_no_decimal_is_refused_with_its_place(scale: Any, payload: Any, format: str) -> None:
-    found = Conversion("string", "connect_json", format, "skip")(batch(message(decimal_of(scale), payload)), {})
+    found = convert_batch(
+        Conversion("string", "connect_json", format, "skip"), batch(message(decimal_of(scale), payload)), {}
+    )
     assert "schema.fields[1]" in found.refused[0]
 
 

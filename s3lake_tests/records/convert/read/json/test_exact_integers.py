@@ -12,6 +12,7 @@ from google.protobuf import message_factory
 from s3lake.index.commit.documents import Recorded
 from s3lake.land.task.outcomes import Done, Grown, unite_recorded
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema.columns.changes import find_type
@@ -169,11 +170,11 @@ def test_fractions_of_a_schema_are_refused_where_a_column_has_large_integers(
 ) -> None:
     write, columns = WRITERS[converter], from_document({"n": "int64"})
     values = [write(registry, type, value) for value in (0.5, 3.0, None)]
-    found = conversion(converter, registry, integral={"n": HAS_LARGE})(batch(*values), columns)
+    found = convert_batch(conversion(converter, registry, integral={"n": HAS_LARGE}), batch(*values), columns)
     reason = f"field 'n' is {type}, and its column stays one of integers: {HAS_LARGE}"
     assert found.refused == {0: reason, 1: reason}
     assert cells(found) == [None]
-    assert cells(conversion(converter, registry)(batch(*values), columns)) == [0.5, 3.0, None]
+    assert cells(convert_batch(conversion(converter, registry), batch(*values), columns)) == [0.5, 3.0, None]
 
 
 @pytest.mark.parametrize("converter", WRITERS)
@@ -183,7 +184,7 @@ def test_large_integers_of_a_schema_are_refused_where_a_column_has_fractions(
 ) -> None:
     numbers = [2**53 + 1, -(2**53) - 1, 2**53, -(2**53), 2**63 - 1, -(2**63), 5, None]
     values = [WRITERS[converter](registry, "long", number) for number in numbers]
-    found = conversion(converter, registry)(batch(*values), from_document({"n": column}))
+    found = convert_batch(conversion(converter, registry), batch(*values), from_document({"n": column}))
     assert list(found.refused) == [0, 1, 4, 5]
     assert all(reason.startswith(LARGE_REASON) for reason in found.refused.values())
     assert cells(found) == [2**53, -(2**53), 5, None]
@@ -192,8 +193,8 @@ def test_large_integers_of_a_schema_are_refused_where_a_column_has_fractions(
 @pytest.mark.parametrize("converter", WRITERS)
 def test_large_integers_of_a_schema_are_told(registry: SchemaRegistry, converter: str) -> None:
     write, convert = WRITERS[converter], conversion(converter, registry)
-    assert convert(batch(write(registry, "long", 2**53)), {}).large == set()
-    assert convert(batch(write(registry, "long", 2**53 + 1)), {}).large == {"n"}
+    assert convert_batch(convert, batch(write(registry, "long", 2**53)), {}).large == set()
+    assert convert_batch(convert, batch(write(registry, "long", 2**53 + 1)), {}).large == {"n"}
 
 
 SHAPES: list[tuple[Any, Any, str]] = [
@@ -214,12 +215,14 @@ def test_integers_of_a_schema_are_exact_at_any_depth(
         return [framed(number, datum(schema, {"n": wrap(one)})) for one in numbers]
 
     convert = conversion("avro", registry)
-    whole = convert(batch(*write("long", 2**53 + 1)), {})
+    whole = convert_batch(convert, batch(*write("long", 2**53 + 1)), {})
     assert whole.large == {path}
-    stays = conversion("avro", registry, integral={path: HAS_LARGE})(batch(*write("double", 0.5)), whole.seen)
+    stays = convert_batch(
+        conversion("avro", registry, integral={path: HAS_LARGE}), batch(*write("double", 0.5)), whole.seen
+    )
     assert f"field {path!r} is double, and its column stays one of integers" in stays.refused[0]
-    doubles = convert(batch(*write("double", 0.5)), {}).seen
-    found = convert(batch(*write("long", 1, 2**53 + 1, 2)), doubles)
+    doubles = convert_batch(convert, batch(*write("double", 0.5)), {}).seen
+    found = convert_batch(convert, batch(*write("long", 1, 2**53 + 1, 2)), doubles)
     assert list(found.refused) == [1]
     assert f"field {path!r} is an integer beyond 2^53" in found.refused[1]
     assert len(cells(found)) == 2
@@ -229,7 +232,9 @@ def test_keys_of_a_schema_are_judged_in_an_envelope(registry: SchemaRegistry) ->
     envelope = RecordEnvelope("record", ("key", "value"), "orders")
     convert = Conversion("avro", "json", "parquet", "skip", envelope, registry=registry.connection)
     keys = [of_avro(registry, "long", number) for number in (2**53 + 1, 7)]
-    found = convert(batch(b'{"a":1}', b'{"a":2}', keys=keys), from_document({"key": {"struct": {"n": "double"}}}))
+    found = convert_batch(
+        convert, batch(b'{"a":1}', b'{"a":2}', keys=keys), from_document({"key": {"struct": {"n": "double"}}})
+    )
     assert list(found.refused) == [0]
     assert found.refused[0].startswith("field 'key.n' is an integer beyond 2^53")
     assert [row for part in found.parts for row in part.streams["data"].to_pylist()] == [
@@ -239,13 +244,15 @@ def test_keys_of_a_schema_are_judged_in_an_envelope(registry: SchemaRegistry) ->
 
 @pytest.mark.parametrize("type", ["float", "double"])
 def test_csv_has_no_integers_of_a_schema_beside_fractions(registry: SchemaRegistry, type: str) -> None:
-    found = conversion("avro", registry, "csv")(batch(of_avro(registry, type, 0.5)), from_document({"n": "int64"}))
+    found = convert_batch(
+        conversion("avro", registry, "csv"), batch(of_avro(registry, type, 0.5)), from_document({"n": "int64"})
+    )
     assert found.refused == {0: f"field 'n' is {type} by its schema, and its column is int64"}
 
 
 def test_producers_bytes_are_kept_of_the_records_that_stay(registry: SchemaRegistry) -> None:
     values = [of_avro(registry, "long", number) for number in (7, 2**53 + 1, 8)]
-    found = conversion("avro", registry, "avro")(batch(*values), from_document({"n": "double"}))
+    found = convert_batch(conversion("avro", registry, "avro"), batch(*values), from_document({"n": "double"}))
     assert list(found.refused) == [1]
     (part,) = found.parts
     assert part.streams["data"].column(0).to_pylist() == [values[0][5:], values[2][5:]]
@@ -286,7 +293,7 @@ def test_a_list_of_what_arrow_cannot_flatten_is_looked_through(registry: SchemaR
     schema = record(("a", ["null", texts]), ("b", {"type": "array", "items": ["null", "long"]}))
     number, cells = registry.add(schema), [{"a": value, "b": [1, 2**60, None]}, {"a": None, "b": []}]
     convert = Conversion("string", "avro", "parquet", "write", registry=registry.connection)
-    found = convert(batch(*(framed(number, datum(schema, one)) for one in cells)), {})
+    found = convert_batch(convert, batch(*(framed(number, datum(schema, one)) for one in cells)), {})
     assert (found.refused, found.large) == ({}, {"b[]"})
 
 
@@ -305,11 +312,11 @@ def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_othe
 ) -> None:
     schema = struct(field("d", type, optional=True), OTHERS[other])
     values = batch(message(schema, {"d": integer}), message(schema, {"d": 5}))
-    found = Conversion("string", "connect_json", "parquet", "skip")(values, {})
+    found = convert_batch(Conversion("string", "connect_json", "parquet", "skip"), values, {})
     assert list(found.refused) == [0]
     assert "does not hold exactly" in found.refused[0]
     assert [row["d"] for row in found.parts[0].streams["data"].to_pylist()] == [5.0]
-    lines = Conversion("string", "connect_json", "json", "skip")(values, {})
+    lines = convert_batch(Conversion("string", "connect_json", "json", "skip"), values, {})
     read_back = [json.loads(line)["d"] for part in lines.parts for line in part.streams["data"].to_pylist()]
     assert read_back == [integer, 5]
 
@@ -319,6 +326,8 @@ def test_an_integer_of_a_json_schema_is_exact_beside_a_default() -> None:
     with serving() as registry:
         number = registry.add({"type": "object", "properties": properties}, "JSON")
         conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
-        found = conversion(batch(framed(number, b'{"d":%d}' % (2**53 + 1)), framed(number, b'{"d":5}')), {})
+        found = convert_batch(
+            conversion, batch(framed(number, b'{"d":%d}' % (2**53 + 1)), framed(number, b'{"d":5}')), {}
+        )
     assert list(found.refused) == [0]
     assert found.parts[0].streams["data"].to_pylist() == [{"d": 5.0, "n": 7}]

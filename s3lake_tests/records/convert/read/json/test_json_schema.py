@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import fields_of
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -28,10 +29,12 @@ def logical(name: str, bits: int) -> dict[str, Any]:
     return {"type": "integer", "title": f"org.apache.kafka.connect.data.{name}", "connect.type": f"int{bits}"}
 
 
-def converted(registry: SchemaRegistry, schema: Any, *values: Any, format: str = "parquet", **more: Any) -> Converted:
+def converted(
+    registry: SchemaRegistry, schema: Any, *values: Any, format: str = "parquet", **more: Any
+) -> ConvertedBatch:
     number = registry.add(schema, "JSON", **more)
     conversion = Conversion("string", "json_schema", format, "skip", registry=registry.connection)
-    return conversion(batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
+    return convert_batch(conversion, batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
 
 
 def column(registry: SchemaRegistry, schema: Any, *values: Any, **top: Any) -> tuple[str, list[Any]]:
@@ -144,7 +147,7 @@ def test_what_is_no_integer_is_refused_for_one(registry: SchemaRegistry, value: 
 def test_an_exponent_without_end_is_refused_for_an_integer(registry: SchemaRegistry) -> None:
     number = registry.add({"properties": {"n": {"type": "integer"}}}, "JSON")
     conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
-    found = conversion(batch(framed(number, b'{"n":1e999999999}'), framed(number, b'{"n":1e2}')), {})
+    found = convert_batch(conversion, batch(framed(number, b'{"n":1e999999999}'), framed(number, b'{"n":1e2}')), {})
     assert list(found.refused) == [0]
     assert [row["n"] for row in found.parts[0].streams["data"].to_pylist()] == [100]
 
@@ -224,7 +227,7 @@ def test_a_schema_that_is_none_refuses_its_records(
 ) -> None:
     number = registry.add(schema, kind)
     conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
-    found = conversion(batch(framed(number, b"{}")), {})
+    found = convert_batch(conversion, batch(framed(number, b"{}")), {})
     assert reason in found.refused[0]
     assert found.refused[0].startswith(f"schema id {number}: ")
 
@@ -258,16 +261,16 @@ def test_lines_are_what_the_producer_wrote(registry: SchemaRegistry, has_registr
     number = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
     connection = registry.connection if has_registry else None
     conversion = Conversion("string", "json_schema", "json", "skip", registry=connection)
-    found = conversion(batch(framed(number, b'{"a": 1.10, "b": null}')), {})
+    found = convert_batch(conversion, batch(framed(number, b'{"a": 1.10, "b": null}')), {})
     assert found.parts[0].streams["data"].to_pylist() == [b'{"a": 1.10, "b": null}']
 
 
 def test_lines_without_a_registry_ask_nobody(registry: SchemaRegistry) -> None:
     registry.asked.clear()
-    found = Conversion("string", "json_schema", "json", "skip")(batch(framed(99, b'{"a": 1}')), {})
+    found = convert_batch(Conversion("string", "json_schema", "json", "skip"), batch(framed(99, b'{"a": 1}')), {})
     assert (table(found), registry.asked) == ([b'{"a": 1}'], [])
 
 
 def test_without_a_registry_columns_are_found_in_the_data() -> None:
-    found = Conversion("string", "json_schema", "parquet", "skip")(batch(framed(1, b'{"a":1}')), {})
+    found = convert_batch(Conversion("string", "json_schema", "parquet", "skip"), batch(framed(1, b'{"a":1}')), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"a": 1}]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
@@ -20,9 +21,9 @@ def registry() -> Iterator[SchemaRegistry]:
         yield found
 
 
-def convert(registry: SchemaRegistry, format: str, number: int, *values: Any) -> Converted:
+def convert(registry: SchemaRegistry, format: str, number: int, *values: Any) -> ConvertedBatch:
     by = Conversion("string", "json_schema", format, "skip", registry=registry.connection)
-    return by(batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
+    return convert_batch(by, batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "json"])
@@ -75,7 +76,7 @@ def test_a_chain_of_1200_references_refuses_its_records_alone(registry: SchemaRe
     long = registry.add({"$ref": "#/$defs/d0", "$defs": {**definitions, "d1200": {"type": "integer"}}}, "JSON")
     good = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
     by = Conversion("string", "json_schema", format, "skip", registry=registry.connection)
-    found = by(batch(framed(good, b'{"a":7}'), framed(long, b"7"), framed(good, b'{"a":7}')), {})
+    found = convert_batch(by, batch(framed(good, b'{"a":7}'), framed(long, b"7"), framed(good, b'{"a":7}')), {})
     assert 0 not in found.refused
     assert 2 not in found.refused
     assert sum(len(part.streams["data"]) for part in found.parts) + len(found.refused) == 3
@@ -157,7 +158,7 @@ def test_a_schema_of_connect_with_a_wrong_part_refuses_its_record_or_lands(forma
     outcomes = set()
     for _ in range(500):
         schema = change_one(random, CONNECT)
-        found = by(batch(json.dumps({"schema": schema, "payload": PAYLOAD}).encode()), {})
+        found = convert_batch(by, batch(json.dumps({"schema": schema, "payload": PAYLOAD}).encode()), {})
         assert len(found.refused) + sum(len(part.streams["data"]) for part in found.parts) == 1, schema
         outcomes.add(bool(found.refused))
     assert outcomes == {True, False}

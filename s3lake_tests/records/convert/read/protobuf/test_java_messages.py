@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit.protobuf_messages import NEW, ROOT, SCALARS, Field, Java, Made, Schema, random_schema, start_java
 from s3lake_tests.records.convert.batches import batch
@@ -192,10 +193,12 @@ def is_same(expected: Any, found: Any) -> bool:
     return type(expected) is type(found) and bool(expected == found)
 
 
-def convert(schema: Schema, made: list[Made], format: str) -> tuple[Converted, list[Any]]:
+def convert(schema: Schema, made: list[Made], format: str) -> tuple[ConvertedBatch, list[Any]]:
     """Convert messages with the older schema. Return what lands of them, without nulls."""
     connection = Connection((), descriptors=schema.to_set(is_newer=False), message=ROOT)
-    done = Conversion("string", "protobuf", format, "skip", registry=connection)(batch(*(one.data for one in made)), {})
+    done = convert_batch(
+        Conversion("string", "protobuf", format, "skip", registry=connection), batch(*(one.data for one in made)), {}
+    )
     rows: list[Any] = []
     for part in done.parts:
         data = part.streams["data"]

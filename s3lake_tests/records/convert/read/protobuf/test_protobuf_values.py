@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from google.protobuf import descriptor_pb2, json_format, message_factory
 
-from s3lake.records.convert.conversion import Conversion, Converted
+from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.connect_schema import SchemaError
 from s3lake.records.schema.protobuf import compiler
@@ -85,9 +86,9 @@ def full() -> bytes:
     return bytes(json_format.ParseDict(FULL, of("shop.Order")()).SerializeToString())
 
 
-def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -> Converted:
+def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -> ConvertedBatch:
     number = registry.add(PROTO, "PROTOBUF")
-    return conversion(registry, format)(batch(*(framed(number, b"\2\2" + each) for each in data)), {})
+    return convert_batch(conversion(registry, format), batch(*(framed(number, b"\2\2" + each) for each in data)), {})
 
 
 def test_the_golden_table(registry: SchemaRegistry) -> None:
@@ -106,7 +107,7 @@ def test_an_optional_field_whose_name_begins_with_an_underscore_is_a_column_of_i
 ) -> None:
     proto = 'syntax = "proto3"; message Order { optional int32 _x = 1; oneof a { int32 y = 2; } }'
     number = registry.add(proto, "PROTOBUF")
-    found = conversion(registry)(batch(framed(number, b"\0" + b"\x08\x07")), {})
+    found = convert_batch(conversion(registry), batch(framed(number, b"\0" + b"\x08\x07")), {})
     assert {name: str(type) for name, type in found.seen.items()} == {"a_0": "struct<y: int32>", "_x": "int32"}
 
 
@@ -117,7 +118,7 @@ def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaReg
         framed(number, b"\2\2" + full()),
         framed(number, b"\4\0\0" + of("shop.Other.Inner")(n=3).SerializeToString()),
     ]
-    found = conversion(registry)(batch(*values), {})
+    found = convert_batch(conversion(registry), batch(*values), {})
     assert [part.names[0].as_py() for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
     assert found.parts[2].streams["data"].to_pylist() == [{"n": 3}]
 
@@ -126,7 +127,7 @@ def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> No
     number = registry.add(PROTO, "PROTOBUF")
     huge = of("shop.Order")(u64=2**63).SerializeToString()
     data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]
-    found = conversion(registry)(batch(*(framed(number, each) for each in data), b"plain"), {})
+    found = convert_batch(conversion(registry), batch(*(framed(number, each) for each in data), b"plain"), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [1]
     reasons = [found.refused[row] for row in range(1, 8)]
     assert "the data is not a shop.Order" in reasons[0]
@@ -157,7 +158,7 @@ def test_a_message_without_a_required_field_is_refused_alone(
     registry: SchemaRegistry, data: bytes, reason: str
 ) -> None:
     number = registry.add(REQUIRED, "PROTOBUF")
-    found = conversion(registry)(batch(framed(number, b"\0" + data), framed(number, b"\0\x0a\x01b")), {})
+    found = convert_batch(conversion(registry), batch(framed(number, b"\0" + data), framed(number, b"\0\x0a\x01b")), {})
     assert list(found.refused) == [0]
     assert reason in found.refused[0]
     assert [row["id"] for row in found.parts[0].streams["data"].to_pylist()] == ["b"]
@@ -172,7 +173,7 @@ def test_a_schema_with_references(registry: SchemaRegistry) -> None:
     number = registry.add(BILL, "PROTOBUF", refers=[("common/money.proto", "money")])
     bill = of("Bill", BILL, {"common/money.proto": COMMON})()
     bill.total.currency, bill.total.units = "CHF", 5
-    found = conversion(registry)(batch(framed(number, b"\0" + bill.SerializeToString())), {})
+    found = convert_batch(conversion(registry), batch(framed(number, b"\0" + bill.SerializeToString())), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"total": {"currency": "CHF", "units": 5}}]
 
 
@@ -182,7 +183,7 @@ def refused_with(registry: SchemaRegistry, *names: str, text: str = COMMON) -> s
     imports = " ".join(f'import "{name}";' for name in names)
     main = f'syntax = "proto3"; {imports} message A {{ int32 a = 1; }}'
     number = registry.add(main, "PROTOBUF", refers=[(name, "other") for name in names])
-    return conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.get(0, "")
+    return convert_batch(conversion(registry), batch(framed(number, b"\0\x08\x01")), {}).refused.get(0, "")
 
 
 def test_a_reference_that_is_a_python_module_is_compiled_and_not_run(registry: SchemaRegistry, tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry)
     file = descriptor_pb2.FileDescriptorProto()
     of("shop.Order").DESCRIPTOR.file.CopyToProto(file)
     number = registry.add(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
-    found = conversion(registry)(batch(framed(number, b"\2\2" + full())), {})
+    found = convert_batch(conversion(registry), batch(framed(number, b"\2\2" + full())), {})
     assert found.parts[0].streams["data"].column("i32").to_pylist() == [-1]
 
 
@@ -243,10 +244,10 @@ def test_a_descriptor_set_needs_no_registry() -> None:
     files = descriptor_pb2.FileDescriptorSet()
     of("shop.Order").DESCRIPTOR.file.CopyToProto(files.file.add())
     connection = Connection((), descriptors=files.SerializeToString(), message="shop.Order")
-    found = conversion(connection)(batch(full(), None, b""), {})
+    found = convert_batch(conversion(connection), batch(full(), None, b""), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [2]
     missing = Connection((), descriptors=files.SerializeToString(), message="shop.Nothing")
-    (reason,) = conversion(missing)(batch(full()), {}).refused.values()
+    (reason,) = convert_batch(conversion(missing), batch(full()), {}).refused.values()
     assert reason == (
         "converter.registry.descriptor_set: it has no message 'shop.Nothing'; it has shop.Order, shop.Other"
     )
@@ -267,6 +268,6 @@ def test_a_descriptor_set_needs_no_registry() -> None:
 )
 def test_a_schema_that_has_no_columns_is_told(registry: SchemaRegistry, schema: str | None, why: str) -> None:
     number = registry.add(f'syntax = "proto3"; {schema}', "PROTOBUF") if schema else registry.add('"string"')
-    (reason,) = conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.values()
+    (reason,) = convert_batch(conversion(registry), batch(framed(number, b"\0\x08\x01")), {}).refused.values()
     assert reason.startswith(f"schema id {number}: ")
     assert why in reason
