@@ -15,6 +15,8 @@ from s3lake.config.draft import LoadedConfig
 from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
 from s3lake.records.convert.read.converters import CONVERTERS
+from s3lake.records.layout.pieces import Hour, TimeElement
+from s3lake.text.dates.pattern_letters import split_pattern
 from s3lake.text.quantities import format_duration, format_size
 
 UNTRIED = "not tried, because an earlier check failed"
@@ -174,6 +176,15 @@ def _stages(sink: Sink) -> list[str]:
     ]
 
 
+def find_half_days(sink: Sink) -> str | None:
+    """Return the pattern of an hour of twelve in object keys, if no pattern has the half of the day."""
+    patterns = [piece.pattern for piece in sink.layout.pieces if isinstance(piece, Hour | TimeElement)]
+    letters = {pattern: {part.letter for part in split_pattern(pattern, pairs=False)} for pattern in patterns}
+    if "a" in set().union(*letters.values()) or {"H", "k"} & set().union(*letters.values()):
+        return None
+    return next((pattern for pattern, used in letters.items() if used & {"h", "K"}), None)
+
+
 def find_suspicious_settings(config: Config) -> list[str]:
     """Return a warning for each setting that is valid but probably a mistake."""
     from s3lake.land import binding
@@ -194,6 +205,11 @@ def find_suspicious_settings(config: Config) -> list[str]:
             warnings.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
                 "other keys; layout.time.source record gives the same ones"
+            )
+        if pattern := find_half_days(sink):
+            warnings.append(
+                f"sink {sink.name}: {pattern!r} has an hour of twelve and no half of the day (a), so 3 and 15 o'clock "
+                "have one directory: write HH, or add a"
             )
         converter = sink.after_transforms.converter.value
         brings_schemas = CONVERTERS[converter].enveloped or (converter == "json_schema" and sink.converter.registry)

@@ -69,6 +69,30 @@ class TestCheck:
             (outcome.out + outcome.err).split()
         )
 
+    @pytest.mark.parametrize(
+        ("pattern", "shown"),
+        [
+            ("'dt'=YYYY-MM-dd/'hr'=hh", True),
+            ("'hour'=YYYY-MM-dd-HH", False),
+            ("'dt'=YYYY-MM-dd/'hr'=hh-a", False),
+            ("'hh'=YYYY-MM-dd/HH", False),
+        ],
+    )
+    def test_an_hour_of_twelve_without_its_half_of_the_day_is_a_notice(
+        self, pattern: str, shown: bool, run: Run, tmp_path: Path
+    ) -> None:
+        partitioner = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner"
+        more = {"partitioner.class": partitioner, "path.format": pattern, "locale": "en-US", "timezone": "UTC"}
+        lines = [*QUICKSTART.read_text().splitlines(), *(f"{name}={value}" for name, value in more.items())]
+        names = [*more, "partition.duration.ms"]
+        path = tmp_path / "sink.properties"
+        kept = [line for line in lines[: -len(more)] if line.split("=")[0].strip() not in names]
+        path.write_text("\n".join([*kept, *lines[-len(more) :], "partition.duration.ms=3600000"]))
+        outcome = run("check", path)
+        text = " ".join((outcome.out + outcome.err).split())
+        assert outcome.code == 0, text
+        assert ("has an hour of twelve and no half of the day (a)" in text) is shown
+
     def test_columns_of_values_that_bring_a_schema_are_a_notice(self, run: Run, offline: Path) -> None:
         for converter, shown in (("connect_json", True), ("json", False)):
             more = f"format: {{type: parquet}}, converter: {{value: {converter}}}, columns: {{at: timestamp_us}}"
