@@ -132,7 +132,26 @@ def _parse(text: str, named: dict[str, Any]) -> Any:
     from fastavro import parse_schema
 
     schema = text.strip() if text.strip() in {*_PRIMITIVES, "null"} else json.loads(text, parse_constant=_refuse)
+    _refuse_nested_types(schema)
     return parse_schema(strip_invalid(schema), named, _write_hint=False, _force=True, _ignore_default_error=True)
+
+
+def _refuse_nested_types(schema: Any) -> None:
+    """Refuse an object whose `type` is another schema, as Avro's Java does; fastavro's error names no place."""
+    match schema:
+        case list():
+            for branch in schema:
+                _refuse_nested_types(branch)
+        case {"type": kind} if not isinstance(kind, str):
+            raise SchemaError(
+                f"{json.dumps(schema)[:100]} has another schema as its type; expected the name of a type, as "
+                '{"type": "string"}: write the inner schema alone'
+            )
+        case {"fields": list(fields)}:
+            for member in fields:
+                _refuse_nested_types(member.get("type") if isinstance(member, dict) else None)
+        case {"items": inner} | {"values": inner}:
+            _refuse_nested_types(inner)
 
 
 def _refuse(constant: str) -> None:

@@ -141,6 +141,13 @@ def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(
         ("{", "", "it is not valid Avro: JSONDecodeError"),
         ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
         ('"Nobody"', "", "it is not valid Avro: UnknownType: Nobody"),
+        ({"type": {"type": "string"}}, "", '{"type": {"type": "string"}} has another schema as its type'),
+        (
+            record(("a", {"type": ["null", "string"]})),
+            "",
+            '{"type": ["null", "string"]} has another schema as its type',
+        ),
+        ({"type": "array", "items": {"type": {"type": "int"}}}, "", "write the inner schema alone"),
         (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is not valid Avro"),
