@@ -19,7 +19,7 @@ from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.request import Request
 from s3lake.index.commit.documents import Manifest, Read
 from s3lake.index.commit.index import TopicIndex
-from s3lake.index.commit.sums import total
+from s3lake.index.commit.sums import sum_commits
 from s3lake.index.plan.counts import CountDefinition, Counts, define_counts
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
@@ -46,7 +46,7 @@ each_count = pytest.mark.parametrize(("field", "definition"), COUNTS.items(), id
 @pytest.fixture
 def sums() -> Sums:
     """The sums of one commit that has a record of everything."""
-    return total([Manifest("c", TOPIC, HOUR, {0: Read(0, 20_000, **VALUES)})])
+    return sum_commits([Manifest("c", TOPIC, HOUR, {0: Read(0, 20_000, **VALUES)})])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_count_is_in_the_json_of_manifests_and_tiles(field: str, definition: C
 @each_count
 def test_a_count_of_two_commits_is_their_sum(field: str, definition: CountDefinition) -> None:
     manifests = [Manifest(commit, TOPIC, HOUR, {0: Read(0, 20_000, **VALUES)}) for commit in "ab"]
-    twice = getattr(total(manifests), field)
+    twice = getattr(sum_commits(manifests), field)
     assert (sum(twice.values()) if definition.by_field else twice) == 2 * NUMBERS[definition.name]
 
 
