@@ -35,7 +35,8 @@ _IN_ORDER = """
     land.adopt land.spark land.task.outcomes land.task.staging land.task.transformed_batch land.task.refused_records
     land.task.placed_rows land.task.task_output land.task.pipeline land.task.table_rows land.task.worker_daemon land.sql
     land.binding land.engine land.given land.job
-    land.observer land.checks land.target land.change land.value land.landing land.opening land.fleet land.preview
+    land.observer land.checks land.target land.change land.value land.landing land.opening land.shared_jobs land.fleet
+    land.preview
     orchestration definitions
     demo
     cli __main__
@@ -105,7 +106,7 @@ HEAVY_FOR_A_LOOK = ["dagster", "pyspark", "pyarrow", "boto3", "confluent_kafka"]
 WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 """Stages after `config`, which know it as little as those before it: `binding` gives them plain values."""
 
-NAMED_TWICE = {"Record", "_Landing"}
+NAMED_TWICE = {"Record"}
 """Classes that have yet to get a name of their own. Nothing is added here."""
 
 WITH_CIRCLES = {

@@ -19,7 +19,7 @@ from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import COMMIT
-from s3lake.land.engine import Steps
+from s3lake.land.engine import RunRequest
 from s3lake.land.landing import batch_limit, land, rewrite
 from s3lake.land.target import TopicSink
 from s3lake.orchestration import due_hours, sealed_hours, sensor_memory
@@ -269,9 +269,8 @@ class TestTick:
         assert ratio <= 3
 
 
-def staged(target: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]:
+def staged(target: TopicSink, attempt: Attempt, _run: RunRequest, files: int = 1) -> Staged:
     """What Spark's tasks do, in as many files of one size."""
-    yield from ()
     target.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
     made = []
@@ -351,7 +350,7 @@ class TestRewrite:
     def test_replaced_files_are_deleted_and_none_of_their_completed_uploads_is_aborted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(TopicSink, "stage", lambda target, attempt: staged(target, attempt, files=100))
+        monkeypatch.setattr(TopicSink, "stage", lambda *args: staged(*args, files=100))
         store = CountedStore()
         target = target_of(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
         land(target, [FIRST])
@@ -382,8 +381,7 @@ class TestFilesOfAMicroBatch:
         assert batch_limit(self.target(**settings).sink) == records
 
     def test_one_record_with_too_many_ends_the_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def crowded(*_: object) -> Steps[Staged]:
-            yield from ()
+        def crowded(*_: object) -> Staged:
             raise TooManyFilesError("too many files")
 
         monkeypatch.setattr(TopicSink, "stage", crowded)

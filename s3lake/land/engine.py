@@ -1,4 +1,4 @@
-"""The places where requests of a landing are run: in Spark's tasks, with SQL before them, or in this process.
+"""Run the requests of a landing: in Spark's tasks, with SQL before them, or in this process.
 
 Spark plans and runs the tasks, and projects; records are read inside the tasks and never pass its JVM.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from s3lake.index.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.land import binding
 from s3lake.land.spark import parallelism
 from s3lake.land.spark.failures import find_sql_refusal
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.spark.private_pyspark import find_context
 from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement
 from s3lake.land.sql.table import Excluded, Tabulate
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from s3lake.config.model import Sink
 
-A = TypeVar("A")
 _MOST_FAILING = 100
 _MOST_SHAPES = 200
 _REFUSED = "Set errors.tolerance: all to land such records as dead letters"
@@ -71,22 +71,23 @@ class ReadRequest:
         return self.work.projection is not None and self.work.projection.query.needs_spark
 
 
-Steps = Generator[ReadRequest, list[Outcome], A]
-"""Work that yields each request to read, and is sent the results of its tasks."""
+RunRequest = Callable[[ReadRequest], list[Outcome]]
+"""Runs the tasks of a request, and returns their results."""
 
 
 class Engine(Protocol):
     """The place where requests are read and run: Spark's tasks over a source, or this process over given records."""
 
-    def session(self) -> SparkSession:
-        """Return the session that computes SQL."""
+    @property
+    def jobs(self) -> SparkJobs:
+        """The runner of Spark's jobs."""
         ...
 
     def run_tasks(self, request: ReadRequest) -> list[Outcome]:
         """Run the tasks of a request. Return their results."""
         ...
 
-    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+    def read_rows(self, session: SparkSession, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """Read the records of `reads` as rows for SQL."""
         ...
 
@@ -95,25 +96,11 @@ class Engine(Protocol):
         ...
 
 
-def run_steps(steps: Steps[A], engine: Engine) -> A:
-    """Run work with a job for each of its requests. Return its result."""
-    advance: Callable[[], ReadRequest] = partial(next, steps)
-    while True:
-        try:
-            request = advance()
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        advance = answer_request(steps, request, engine)
-
-
-def answer_request(steps: Steps[A], request: ReadRequest, engine: Engine) -> Callable[[], ReadRequest]:
-    """Run the job of a request. Return what sends its results, or throws its error, into the work that yielded it."""
-    try:
-        if request.needs_spark:
-            return partial(steps.send, SqlJob(request, engine).run())
-        return partial(steps.send, engine.run_tasks(request))
-    except BaseException as error:
-        return partial(steps.throw, error)
+def run_request(engine: Engine, request: ReadRequest) -> list[Outcome]:
+    """Run a request with an engine: all that its tasks need, the SQL before them included. Return their results."""
+    if request.needs_spark:
+        return engine.jobs.run(lambda session: SqlJob(request, engine, session).run())
+    return engine.run_tasks(request)
 
 
 @dataclass(frozen=True)
@@ -122,28 +109,37 @@ class TaskEngine:
 
     Attributes:
         reader: the source, as tasks reach it.
-        session: gives the session; called only when there is something to read.
+        jobs: the runner of Spark's jobs.
     """
 
     reader: Reader
-    session: Callable[[], SparkSession]
+    jobs: SparkJobs
 
     def run_tasks(self, request: ReadRequest) -> list[Outcome]:
         work = request.work
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else request.sink.flush.count or TASK_RECORDS
-        return _collect(self._read(request.topic, work, work.record_columns, request.reads, OUTCOME, least))
 
-    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        def run(session: SparkSession) -> list[Outcome]:
+            return _collect(
+                self._read(session, request.topic, work, work.record_columns, request.reads, OUTCOME, least)
+            )
+
+        return self.jobs.run(run)
+
+    def read_rows(self, session: SparkSession, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return self._read(tabulate.topic, tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema))
+        return self._read(
+            session, tabulate.topic, tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema)
+        )
 
     def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
         return _collect(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
 
     def _read(
         self,
+        session: SparkSession,
         topic: str,
         stage: Stage,
         columns: Sequence[str],
@@ -152,8 +148,7 @@ class TaskEngine:
         least: int | None = None,
     ) -> DataFrame:
         """Run `stage` in tasks over the records of `reads`; a range below `least` records is not split."""
-        session, reader = self.session(), self.reader
-        loads = split_into_tasks(reads, 2 * parallelism(session), least)
+        reader, loads = self.reader, split_into_tasks(reads, 2 * parallelism(session), least)
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]
@@ -186,6 +181,7 @@ class SqlJob:
 
     request: ReadRequest
     engine: Engine
+    session: SparkSession
 
     def run(self) -> list[Outcome]:
         """Return the tasks' results. Records on which SQL fails are left out, and refused by the tasks."""
@@ -207,8 +203,8 @@ class SqlJob:
     @contextmanager
     def _open_projection(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
         """Yield rows as the pipeline's stage takes them, and how Spark takes the SQL for each known shape."""
-        spark, view = self.engine.session(), f"s3lake_{uuid.uuid4().hex}"
-        self.engine.read_rows(tabulate, reads).createOrReplaceTempView(view)
+        spark, view = self.session, f"s3lake_{uuid.uuid4().hex}"
+        self.engine.read_rows(spark, tabulate, reads).createOrReplaceTempView(view)
         shapes: Sequence[str] = [""]
         if tabulate.leaves:
             shapes = [shape for shape in self.request.shapes if read_types(tabulate, shape) is not None]
@@ -259,7 +255,7 @@ class SqlJob:
 
     def _fails(self, tabulate: Tabulate, reads: Intervals) -> str | None:
         try:
-            with _quietly(self.engine.session()), self._open_projection(tabulate, reads) as (frame, _):
+            with _quietly(self.session), self._open_projection(tabulate, reads) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             reason = failure(error)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from s3lake.index.plan.batch import Intervals
 from s3lake.land.engine import ReadRequest
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
@@ -53,24 +54,25 @@ Batches = dict[int, Iterable[pa.RecordBatch]]
 
 @dataclass
 class GivenEngine:
-    """An `Engine` over records that are at hand; a session is made where SQL has to see them.
+    """An `Engine` over records that are at hand; it opens a session if Spark computes SQL over them.
 
     Attributes:
         read: the records of these ranges.
+        jobs: the runner of Spark's jobs.
         refusals: what the last job refused, in its order.
     """
 
     read: Callable[[Intervals], Batches]
-    session: Callable[[], SparkSession]
+    jobs: SparkJobs
     refusals: list[Refusal] = field(default_factory=list)
 
     def run_tasks(self, request: ReadRequest) -> list[Outcome]:
         return self._run(request.work, self.read(request.reads))
 
-    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+    def read_rows(self, session: SparkSession, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         records = chain.from_iterable(self.read(reads).values())
         table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
-        return self.session().createDataFrame(table)
+        return session.createDataFrame(table)
 
     def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
         return self._run(work, _by_partition(frame.toArrow()))

@@ -15,7 +15,7 @@ from s3lake.index.commit.documents import MOST_FILES, File, Recorded, collect_fi
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of
-from s3lake.land.engine import ReadRequest, Steps, refusal_error
+from s3lake.land.engine import ReadRequest, RunRequest, refusal_error
 from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done, Failed, Outcome, Refused
@@ -33,10 +33,15 @@ Record = Callable[[Sequence[Outcome]], Recorded]
 
 @dataclass(frozen=True)
 class Job:
-    """Stages micro-batches of a topic, each of which may need several requests to see its columns."""
+    """Stages micro-batches of a topic, each of which may need several requests to see its columns.
+
+    Attributes:
+        run: runs the tasks of each request.
+    """
 
     sink: Sink
     topic: str
+    run: RunRequest
 
     def stage(
         self,
@@ -45,7 +50,7 @@ class Job:
         recorded: Recorded | None,
         record: Record,
         check: Callable[[Sequence[Done]], None] = lambda _: None,
-    ) -> Steps[Staged]:
+    ) -> Staged:
         """Stage the records of `reads` as one commit, with columns that fit all of them.
 
         Args:
@@ -61,7 +66,7 @@ class Job:
             TaskFailedError: a task failed in a way that s3lake does not know.
         """
         try:
-            done, work = yield from self._run_until_settled(work, reads, recorded, record)
+            done, work = self._run_until_settled(work, reads, recorded, record)
         except S3LakeError:
             raise
         except Exception as error:
@@ -75,7 +80,7 @@ class Job:
 
     def _run_until_settled(
         self, work: Work, reads: Intervals, recorded: Recorded | None, record: Record
-    ) -> Steps[tuple[list[Done], Work]]:
+    ) -> tuple[list[Done], Work]:
         """Return what the tasks staged, and the work with the columns of its files."""
         columns = recorded or Recorded({})
         work = work.with_contract(from_document(columns.columns))
@@ -84,10 +89,10 @@ class Job:
             computed = work.projection is not None and work.projection.query.needs_spark
             for needed in (computed, work.conversion.has_columns):
                 if needed:
-                    columns = record((yield from self._run(replace(work, look_only=True), heads, columns)))
+                    columns = record(self._run(replace(work, look_only=True), heads, columns))
         while True:
             work = work.with_columns(from_document(columns.columns), columns.exact)
-            results = yield from self._run(work, reads, columns)
+            results = self._run(work, reads, columns)
             done = [one for one in results if isinstance(one, Done)]
             is_settled = work.has_settled_columns(results)
             # Readers know all columns, whichever schema a file has; and which columns later commits must not round.
@@ -98,12 +103,11 @@ class Job:
                 return done, work
             self._drop(work, collect_files(done))
 
-    def _run(self, work: Work, reads: Intervals, recorded: Recorded) -> Steps[list[Outcome]]:
+    def _run(self, work: Work, reads: Intervals, recorded: Recorded) -> list[Outcome]:
         """Run the tasks. Return their results if none is an error; `recorded` has the shapes of records seen so far."""
         if not reads:
             return []
-        outcomes = yield ReadRequest(self.sink, self.topic, work, reads, recorded.shapes)
-        return self._require_sound(work, outcomes)
+        return self._require_sound(work, self.run(ReadRequest(self.sink, self.topic, work, reads, recorded.shapes)))
 
     def _require_sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]

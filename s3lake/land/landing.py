@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.index.commit import open_and_close, protocol
@@ -23,8 +24,9 @@ from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried
 from s3lake.land.change.compact import CompactOptions, merge
 from s3lake.land.change.hour_change import CannotChange, commit_staged
 from s3lake.land.checks import refuse_missing
-from s3lake.land.engine import Steps, TaskEngine, run_steps
+from s3lake.land.engine import RunRequest, TaskEngine, run_request
 from s3lake.land.observer import LandedHour, Logged, Observer
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.target import TopicSink
 
 if TYPE_CHECKING:
@@ -32,18 +34,30 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TRIES = 5
-A = TypeVar("A")
 
 AT_WORK = 12
 """Threads that ask Kafka and S3 at once, of all topics: more only take turns in one Python process."""
 _committing = ThreadPoolExecutor(AT_WORK, "s3lake-commit")
 
 
-def land(target: TopicSink, requested: Sequence[str], observer: Observer | None = None) -> list[LandedHour]:
+def land(
+    target: TopicSink,
+    requested: Sequence[str],
+    observer: Observer | None = None,
+    *,
+    run: RunRequest | None = None,
+    publishes: bool = True,
+) -> list[LandedHour]:
     """Land what Kafka has now of the hours `requested`, in order; hours that are complete cost two requests.
 
     Records that come from now on wait for another run: else it would follow an open hour in ever smaller files.
-    `observer` gets what is planned, committed and done; None for the log.
+
+    Args:
+        target: the sink and the topic.
+        requested: as `2026-11-20T05`.
+        observer: gets what is planned, committed and done; None for the log.
+        run: runs the tasks of each request; None for Spark jobs of this landing only.
+        publishes: False if the caller publishes to the consumer group how far the topic is landed.
 
     Raises:
         ConfigurationError: there is no such topic, and never was one; the sink does not wait for it.
@@ -51,7 +65,13 @@ def land(target: TopicSink, requested: Sequence[str], observer: Observer | None 
         DataLossError: Kafka no longer is what the index expects.
         TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
     """
-    return _run(target, land_steps(target, requested, observer))
+    observer = observer or Logged(target.sink.name, target.topic)
+    until = {partition: end for partition, (_, end) in target.offsets.log_ranges(target.topic).items()}
+    if not until:
+        refuse_missing(target.sink, target.index, target.offsets)
+    heads = {hour: _open(target, hour) for hour in requested}
+    target.index.follow(*requested)  # what a run before did not come to
+    return _Landing(target, observer, run or _run_alone(target), heads, until, publishes).land(requested)
 
 
 def rewrite(target: TopicSink, hour: str, observer: Observer | None = None) -> LandedHour:
@@ -65,23 +85,7 @@ def rewrite(target: TopicSink, hour: str, observer: Observer | None = None) -> L
         raise DataLossError(f"topic {target.topic!r} does not exist: there is nothing to rewrite")
     observer = observer or Logged(target.sink.name, target.topic)
     attempt = begin_rewrite(target.index, target.offsets, head, hour)
-    return _run(target, _Landing(target, observer, {hour: head}, {}, publishes=False).rewrite(head, attempt))
-
-
-def land_steps(
-    target: TopicSink, requested: Sequence[str], observer: Observer | None = None, *, publishes: bool = True
-) -> Steps[list[LandedHour]]:
-    """Land hours as `land` does, step by step: whoever drives the steps runs the requests that they yield.
-
-    With `publishes` false the caller publishes to the consumer group how far the topic is landed.
-    """
-    observer = observer or Logged(target.sink.name, target.topic)
-    until = {partition: end for partition, (_, end) in target.offsets.log_ranges(target.topic).items()}
-    if not until:
-        refuse_missing(target.sink, target.index, target.offsets)
-    heads = {hour: _open(target, hour) for hour in requested}
-    target.index.follow(*requested)  # what a run before did not come to
-    return (yield from _Landing(target, observer, heads, until, publishes).land(requested))
+    return _Landing(target, observer, _run_alone(target), {hour: head}, {}, publishes=False).rewrite(head, attempt)
 
 
 def batch_limit(sink: Sink) -> int:
@@ -91,8 +95,8 @@ def batch_limit(sink: Sink) -> int:
     return min(sink.batch_records, MOST_FILES // streams * (sink.flush.count or sink.batch_records))
 
 
-def _run(target: TopicSink, steps: Steps[A]) -> A:
-    return run_steps(steps, TaskEngine(target.reader, target.spark))
+def _run_alone(target: TopicSink) -> RunRequest:
+    return partial(run_request, TaskEngine(target.reader, SparkJobs(target.spark)))
 
 
 def _open(target: TopicSink, hour: str) -> TopicHead | None:
@@ -110,6 +114,7 @@ class _Landing:
     """The hours of one landing, and what has become of them.
 
     Attributes:
+        run: runs the tasks of each request.
         heads: the topic by hour; None if it does not exist.
         until: the log ends when the landing began.
         limit: records of a micro-batch.
@@ -123,6 +128,7 @@ class _Landing:
 
     target: TopicSink
     observer: Observer
+    run: RunRequest
     heads: Mapping[str, TopicHead | None]
     until: Mapping[int, int]
     publishes: bool = True
@@ -136,17 +142,17 @@ class _Landing:
     def __post_init__(self) -> None:
         self.limit = batch_limit(self.target.sink)
 
-    def rewrite(self, head: TopicHead, attempt: Attempt) -> Steps[LandedHour]:
+    def rewrite(self, head: TopicHead, attempt: Attempt) -> LandedHour:
         hour = attempt.tile.hour
         self.observer.hour_planned(hour, attempt.batch.offsets, 1)
-        yield from self._land_batch(head, attempt)
+        self._land_batch(head, attempt)
         self.observer.hour_landed(landed := self._report(hour))
         return landed
 
-    def land(self, requested: Sequence[str]) -> Steps[list[LandedHour]]:
+    def land(self, requested: Sequence[str]) -> list[LandedHour]:
         try:
             for hour in requested:
-                yield from self._land_batches(hour)
+                self._land_batches(hour)
                 self.ended.append(hour)
                 self._report_ended()
             self._wait_for_commit()
@@ -155,11 +161,11 @@ class _Landing:
                 self._report_commit(self.in_flight[1].result())
             raise
         for hour in self.again:
-            yield from self._land_again(hour)
+            self._land_again(hour)
             self._finish(hour)
         return [self.landed[hour] for hour in requested]
 
-    def _land_batches(self, hour: str) -> Steps[None]:
+    def _land_batches(self, hour: str) -> None:
         """Stage and commit micro-batches until nothing is left to plan; the last one's commit may be under way then."""
         head = self.heads[hour]
         begun = False
@@ -169,7 +175,7 @@ class _Landing:
                 self.observer.hour_planned(hour, offsets, -(-offsets // self.limit))
                 begun = True
             try:
-                staged = yield from self._stage(head, attempt)
+                staged = self._stage(head, attempt)
             except TooManyFilesError:
                 if not self._narrow(attempt):
                     raise
@@ -184,21 +190,21 @@ class _Landing:
                 return  # the next hour can be read while this one becomes visible
             self._wait_for_commit()
 
-    def _land_again(self, hour: str) -> Steps[None]:
+    def _land_again(self, hour: str) -> None:
         head = self.heads[hour]
         self.last.pop(hour, None)
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := self._begin(head, hour)):
-                    yield from self._land_batch(head, attempt)
+                    self._land_batch(head, attempt)
                 return
             except FencedError:
                 if tries == _TRIES:
                     raise
 
-    def _land_batch(self, head: TopicHead, attempt: Attempt) -> Steps[None]:
+    def _land_batch(self, head: TopicHead, attempt: Attempt) -> None:
         """Stage and commit a micro-batch, one after the other."""
-        staged = yield from self._stage(head, attempt)
+        staged = self._stage(head, attempt)
         self._report_commit(commit_staged(self.target, attempt, staged))
 
     def _begin(self, head: TopicHead, hour: str) -> Attempt | None:
@@ -214,9 +220,9 @@ class _Landing:
             until=self.until,
         )
 
-    def _stage(self, head: TopicHead, attempt: Attempt) -> Steps[Staged]:
+    def _stage(self, head: TopicHead, attempt: Attempt) -> Staged:
         """Stage an attempt, and check that Kafka's log is still the one that it was planned on."""
-        staged = yield from self.target.stage(attempt)
+        staged = self.target.stage(attempt, self.run)
         try:
             protocol.require_log_unchanged(self.target.index, self.target.offsets, head, attempt)
         except BaseException:

@@ -23,7 +23,7 @@ from s3lake.index.plan.tile import Tile, find_landed_offsets
 from s3lake.index.store import Store, Stores
 from s3lake.land import binding
 from s3lake.land.checks import check_gate
-from s3lake.land.engine import Steps
+from s3lake.land.engine import RunRequest
 from s3lake.land.job import Job
 from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
@@ -181,8 +181,8 @@ class TopicSink:
         except S3LakeError as error:
             _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
 
-    def stage(self, attempt: Attempt) -> Steps[Staged]:
-        """Steps 1 to 2 of a commit: yield what tasks have to read, with columns that fit all of the micro-batch."""
+    def stage(self, attempt: Attempt, run: RunRequest) -> Staged:
+        """Do steps 1 and 2 of a commit: `run` the tasks, with columns that fit all of the micro-batch."""
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.create_if_missing()
         hour = attempt.tile.hour
@@ -206,5 +206,5 @@ class TopicSink:
                 self.task_requests.retries += outcome.retries
             check_gate(self.sink, self.topic, hour, done)
 
-        job = Job(self.sink, self.topic)
-        return (yield from job.stage(work, attempt.batch.reads, recorded[0] if recorded else None, record, check))
+        job = Job(self.sink, self.topic, run)
+        return job.stage(work, attempt.batch.reads, recorded[0] if recorded else None, record, check)

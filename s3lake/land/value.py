@@ -20,6 +20,7 @@ from s3lake.lake.objects.spark_columns import cast_column
 from s3lake.land import binding
 from s3lake.land.change.hour_change import replace_commits
 from s3lake.land.spark.failures import translate_spark_error
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
@@ -209,7 +210,8 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
 
 def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> list[File]:
     try:
-        rows = frame.mapInArrow(lambda batches: stage.run_in_spark(batches), OUTCOME).collect()
+        staged = frame.mapInArrow(lambda batches: stage.run_in_spark(batches), OUTCOME)
+        rows = SparkJobs(lambda: frame.sparkSession).run(lambda _: staged.collect())
     except Exception as error:
         raise translate_spark_error(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
     results = [outcome_of(bytes(row.outcome)) for row in rows]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.index.commit.documents import Manifest
-    from s3lake.land.engine import Steps
+    from s3lake.land.engine import RunRequest
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
     from s3lake.source.offsets import Lag
@@ -196,10 +196,13 @@ class LandingRun:
 
         targets = [self._open(topic) for topic in hours_by_topic]
         reports = [TopicReport(self, target, hours_by_topic[target.topic]) for target in targets]
-        steps = {target: self._land_in_group(target, report) for target, report in zip(targets, reports, strict=True)}
+        landings = {
+            target: functools.partial(self._land_in_group, target, report)
+            for target, report in zip(targets, reports, strict=True)
+        }
         self._in_group, began = True, time.monotonic()
         try:
-            results = land_together(steps, targets[0].spark)
+            results = land_together(landings, targets[0].spark)
         except BaseException:
             for report in reports:
                 report.interrupt()
@@ -214,11 +217,11 @@ class LandingRun:
         )
         return failed
 
-    def _land_in_group(self, target: "TopicSink", report: "TopicReport") -> "Steps[None]":
-        from s3lake.land.landing import land_steps
+    def _land_in_group(self, target: "TopicSink", report: "TopicReport", run: "RunRequest") -> None:
+        from s3lake.land.landing import land
 
         # Offsets are published once, of all topics.
-        landed = yield from land_steps(target, report.requested, report, publishes=False)
+        landed = land(target, report.requested, report, run=run, publishes=False)
         # The last tile is the only one that is open.
         self._reached[target.topic] = target.find_landed_offsets(
             hour.tile for hour in landed[-1:] if not hour.tile.closed

@@ -36,7 +36,9 @@ class Frame:
         if self.session.outcomes:
             return [SimpleNamespace(outcome=msgspec.json.encode(outcome)) for outcome in self.session.outcomes]
         ids = ([pa.record_batch([pa.array([number])], names=["id"])] for number in self.numbers)
-        return [SimpleNamespace(**row) for one in ids for made in self.stage(iter(one)) for row in self._rows(made)]
+        rows = [SimpleNamespace(**row) for one in ids for made in self.stage(iter(one)) for row in self._rows(made)]
+        self.session.before_results()
+        return rows
 
     def _rows(self, made: pa.RecordBatch) -> list[Any]:
         """Spark takes nothing but what was announced."""
@@ -55,12 +57,27 @@ class Session:
         jobs: how many tasks each job had.
         failures: of the jobs to come.
         outcomes: results of every job, whose tasks are not run then.
+        interrupted: tags whose jobs were cancelled.
+        before_results: called when the tasks of a job have run, and its results have not arrived.
     """
 
     jobs: list[int] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     outcomes: Sequence[Outcome] = ()
-    _sc: Any = field(default_factory=lambda: SimpleNamespace(defaultParallelism=2))
+    interrupted: set[str] = field(default_factory=set)
+    before_results: Callable[[], None] = lambda: None
+
+    defaultParallelism = 2
+
+    @property
+    def _sc(self) -> "Session":
+        return self
+
+    def addJobTag(self, tag: str) -> None:
+        """Take the tag of the jobs to come."""
+
+    def cancelJobsWithTag(self, tag: str) -> None:
+        self.interrupted.add(tag)
 
     def range(self, start: int, end: int | None = None, step: int = 1, tasks: int = 1) -> Frame:
         numbers = range(start) if end is None else range(start, end, step)

@@ -7,7 +7,7 @@ from typing import Any
 from s3lake.index.commit.documents import File, Read
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import COMMIT
-from s3lake.land.engine import Steps
+from s3lake.land.engine import RunRequest
 from s3lake.land.target import TopicSink
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
@@ -20,8 +20,7 @@ class Landed(TopicSink):
 
     before: Callable[[Attempt], None] = staticmethod(lambda _: None)
 
-    def stage(self, attempt: Attempt) -> Steps[Staged]:
-        yield from ()
+    def stage(self, attempt: Attempt, _run: RunRequest) -> Staged:
         self.before(attempt)
         reads = {one: Read(s, e, read=e - s, landed=e - s) for one, (s, e) in attempt.batch.reads.items()}
         return Staged(files=(), reads=reads)
@@ -30,8 +29,8 @@ class Landed(TopicSink):
 class Filed(Landed):
     """Stages one file for each topic-partition, with a byte for each record."""
 
-    def stage(self, attempt: Attempt) -> Steps[Staged]:
-        staged = yield from super().stage(attempt)
+    def stage(self, attempt: Attempt, run: RunRequest) -> Staged:
+        staged = super().stage(attempt, run)
         files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
         return replace(staged, files=files)
 

@@ -39,9 +39,10 @@ from s3lake.land.change.kafka_records import Parts, find_least_offsets, read_kaf
 from s3lake.land.change.row_keys import find_key_blocker as find_blocker_of_places
 from s3lake.land.change.row_keys import place
 from s3lake.land.change.staged_copies import StagedCopies
-from s3lake.land.engine import run_steps
+from s3lake.land.engine import run_request
 from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging, StagingRows
@@ -274,15 +275,15 @@ class _Reencoder:
         def read(_: Intervals) -> Batches:
             return {file.partition: map(batch, read_kafka_records(self._shape, body, file, target.topic, others))}
 
-        engine = GivenEngine(read, target.spark)
+        engine = GivenEngine(read, SparkJobs(target.spark))
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, target.index, sink.max_columns, hour, commit)
         with StagedCopies(target.store) as copies:
             group = work.keys.fixed_group(file.partition) if self._keeps_texts else None
             if group is not None:
                 work = replace(work, stores=lambda _: copies.store)
-            steps = Job(sink, target.topic).stage(work, reads, stored[0] if stored else Recorded({}), record)
-            part = run_steps(steps, engine)
+            job = Job(sink, target.topic, partial(run_request, engine))
+            part = job.stage(work, reads, stored[0] if stored else Recorded({}), record)
             self._add(file, part.files)
             if engine.refusals:
                 first = engine.refusals[0]

@@ -36,9 +36,10 @@ from s3lake.land import binding
 from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
 from s3lake.land.change.file_sets import copy_file, stage_files
 from s3lake.land.change.hour_change import replace_commits, settle_hour
-from s3lake.land.engine import run_steps
+from s3lake.land.engine import run_request
 from s3lake.land.given import BATCH, GivenEngine, Record, batch
 from s3lake.land.job import Job
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task import outcomes
 
@@ -217,11 +218,12 @@ class _Replay:
             recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
         hour, now_ms = manifest.hour, self.target.clock()
         work = binding.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
-        engine = GivenEngine(lambda reads: {one: self._read(one, *span) for one, span in reads.items()}, target.spark)
+        jobs = SparkJobs(target.spark)
+        engine = GivenEngine(lambda reads: {one: self._read(one, *span) for one, span in reads.items()}, jobs)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
-        steps = Job(sink, target.topic).stage(replace(work, tolerant=True), reads, recorded, record)
-        staged = run_steps(steps, engine)
+        job = Job(sink, target.topic, partial(run_request, engine))
+        staged = job.stage(replace(work, tolerant=True), reads, recorded, record)
         refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
         return _Tried(staged, refused)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ from s3lake.index.commit.documents import File, Recorded
 from s3lake.index.plan.batch import Intervals
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
-from s3lake.land.engine import run_steps
+from s3lake.land.engine import run_request
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
 from s3lake.land.preview.record_lines import batches
+from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.task.outcomes import Outcome, unite_recorded
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def preview(
 
         return get_session(spark or Spark())
 
-    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), open_session)
+    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), SparkJobs(open_session))
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -81,8 +83,8 @@ def preview(
     for hour, reads in _hours(records, now_ms).items():
         work = binding.build_work(sink, topic, lambda _: store, hour, commit=_COMMIT, wallclock_ms=now_ms)
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
-        steps = Job(sink, topic).stage(tolerant, reads, None if sink.sql else seen, record)
-        files += run_steps(steps, engine).files
+        job = Job(sink, topic, partial(run_request, engine))
+        files += job.stage(tolerant, reads, None if sink.sql else seen, record).files
         refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"

@@ -1,6 +1,5 @@
 """Records as rows for SQL, without Spark."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -63,6 +62,6 @@ def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
     monkeypatch.setattr(engine, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
     monkeypatch.setattr(engine.SqlJob, "_open_projection", projected)
     tabulate = Tabulate("t", "bytes", "json", parser.parse(f"cast({field} AS BIGINT) AS n", None))
-    request: Any = None
-    session: Any = SimpleNamespace(session=lambda: None)
-    assert engine.SqlJob(request, session)._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"
+    nothing: Any = None
+    job = engine.SqlJob(nothing, nothing, nothing)
+    assert job._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"

@@ -20,7 +20,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Read, Recorded
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
-from s3lake.land.engine import ReadRequest, run_steps
+from s3lake.land.engine import ReadRequest
 from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
@@ -412,9 +412,8 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
     records = [Record(first.replace("1", str(number * 977)).encode()) for number in range(3000)]
     tasks = [records, [Record(second.encode(), partition=1)]]
 
-    class Tasks:
-        def run_tasks(self, request: ReadRequest) -> list[Outcome]:
-            return [outcome for records in tasks for outcome in outcomes(request.work, records)]
+    def run_tasks(request: ReadRequest) -> list[Outcome]:
+        return [outcome for records in tasks for outcome in outcomes(request.work, records)]
 
     known = [Recorded({"n": "int64"})]
 
@@ -424,7 +423,7 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
     of = work(bucket, {"n": "int64"}, **changes)
-    staged = run_steps(Job(sink, "t").stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record), Tasks())
+    staged = Job(sink, "t", run_tasks).stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record)
 
     files = staged.files
     visible = bucket.visible(Done(list(files), {}, {}))

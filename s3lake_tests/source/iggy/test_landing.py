@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,10 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import DataLossError
 from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.store.memory import MemoryStore
+from s3lake.land.engine import RunRequest
 from s3lake.land.fleet import land_together
-from s3lake.land.landing import land, land_steps
+from s3lake.land.landing import land
+from s3lake.land.observer import LandedHour
 from s3lake.land.opening import open_topic_sink
 from s3lake.land.target import TopicSink
 from s3lake_tests.kit.lake import START, at
@@ -107,6 +110,11 @@ def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -
     assert not verified(config, target).clean
 
 
+def land_start(target: TopicSink, run: RunRequest) -> list[LandedHour]:
+    """Land the first hour, next to other topics."""
+    return land(target, [START], run=run)
+
+
 def test_spark_lands_topics_of_several_streams_in_one_job(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:
@@ -114,6 +122,6 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
     configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
     targets = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
-    results: Any = land_together({one: land_steps(one, [START]) for one in targets.values()}, lambda: spark)
+    results: Any = land_together({target: partial(land_start, target) for target in targets.values()}, lambda: spark)
     assert [one.tile.complete for (one,) in results.values()] == [True, True]
     assert [verified(configs[topic], target).clean for topic, target in targets.items()] == [True, True]

@@ -1,0 +1,123 @@
+"""Runs Spark jobs, and cancels them when the process is asked to end."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+from s3lake.land.spark.private_pyspark import find_context
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CANCEL_S = 10.0
+"""How long a process that is asked to end waits for its jobs."""
+_ASK_AGAIN_S = 0.5
+A = TypeVar("A")
+
+
+class JobsCancelled(BaseException):
+    """Jobs were cancelled. It is not an `Exception`, because it ends a landing as Ctrl-C does."""
+
+
+class SparkJobs:
+    """Runs the Spark jobs of a landing, or of many, in one session.
+
+    A signal that interrupts a call of Py4J leaves the answer on the connection, and the next call of the same thread
+    reads it. So each job has a thread of its own: the caller only waits, and can cancel the job when it is interrupted.
+    """
+
+    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
+        """Prepare to run jobs; `open_session` is called once, when there is a job."""
+        self._open_session, self._opening = open_session, threading.Lock()
+        self._session: SparkSession | None = None
+        self._tag = f"s3lake-{uuid.uuid4().hex}"  # Spark gives it to each job, and cancels jobs by it
+        self._running, self._is_cancelled = 0, False
+        self._ended = threading.Condition()  # guards these two
+
+    def run(self, work: Callable[[SparkSession], A]) -> A:
+        """Call `work`, which runs jobs in the session that it gets, and return its result.
+
+        Raises:
+            JobsCancelled: `cancel` was called.
+        """
+        session = self._open()  # by the caller: only the main thread may handle signals while a JVM starts
+        with self._ended:
+            if self._is_cancelled:
+                raise JobsCancelled
+            self._running += 1
+        result = Future[A]()
+        try:
+            threading.Thread(target=self._run, args=(session, work, result), name="s3lake-job", daemon=True).start()
+            return result.result()
+        except BaseException:
+            if not result.done():
+                self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Cancel all jobs, and begin no other. Wait until they have ended, for `CANCEL_S` seconds at most."""
+        deadline = time.monotonic() + CANCEL_S
+        with self._ended:
+            self._is_cancelled = True
+            # One request is not always enough: a thread may have been about to begin a job.
+            while self._running and (left := deadline - time.monotonic()) > 0:
+                threading.Thread(target=self._interrupt, name="s3lake-cancel", daemon=True).start()
+                self._ended.wait_for(lambda: not self._running, min(left, _ASK_AGAIN_S))
+
+    def is_session_alive(self) -> bool:
+        """Return whether the session still runs jobs."""
+        try:
+            self.run(lambda session: session.range(1).collect())
+        except Exception:
+            return False
+        return True
+
+    def _open(self) -> SparkSession:
+        with self._opening:
+            if self._session is None:
+                self._session = self._open_session()
+            return self._session
+
+    def _run(self, session: SparkSession, work: Callable[[SparkSession], A], result: Future[A]) -> None:
+        try:
+            _add_tag(session, self._tag)
+            if self._is_cancelled:
+                raise JobsCancelled
+            result.set_result(work(session))
+        except BaseException as error:
+            result.set_exception(JobsCancelled() if self._is_cancelled else error)
+        finally:
+            self._count_end()
+
+    def _count_end(self) -> None:
+        with self._ended:
+            self._running -= 1
+            self._ended.notify_all()
+
+    def _interrupt(self) -> None:
+        session = self._session
+        if session is not None:
+            _cancel_jobs(session, self._tag)
+
+
+def _add_tag(session: SparkSession, tag: str) -> None:
+    """Give a tag to each job that this thread starts."""
+    context = find_context(session)
+    if context is None:
+        session.addTag(tag)
+    else:
+        context.addJobTag(tag)
+
+
+def _cancel_jobs(session: SparkSession, tag: str) -> None:
+    context = find_context(session)
+    if context is None:
+        session.interruptTag(tag)
+    else:
+        # `interruptTag` of a session with a JVM finds only tags of the same thread.
+        context.cancelJobsWithTag(tag)
