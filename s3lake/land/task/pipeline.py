@@ -270,7 +270,7 @@ def prepare_batch(work: Work, batch: pa.RecordBatch) -> Prepared:
     ready = Prepared(batch, batch)
     if work.chain is not None:
         done = apply_chain(work.chain, batch, work.keys.topic, work.wallclock_ms)
-        ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.dropped, columns=done.columns)
+        ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.filtered, columns=done.columns)
     return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 
 
@@ -294,8 +294,8 @@ def count_records(
         skipped=converted.skipped,
         filtered=ready.filtered,
         late=pc.sum(pc.less(timestamps, hour_start_ms)).as_py() or 0,
-        fields_left_out=dict(converted.dropped),
-        fields_filled=dict(converted.filled),
+        fields_left_out=dict(converted.fields_left_out),
+        fields_filled=dict(converted.fields_filled),
     )
 
 

@@ -43,8 +43,8 @@ class ConvertedBatch:
             a schema, and all in CSV, whose types only the index has.
         forbidden: the reason for each row that fails the micro-batch, whatever is tolerated.
         broken: the number of refused rows that lack a required field or break a rule.
-        dropped: the number of records for each path of a field that was left out.
-        filled: the number of records for each path of a field that got a default.
+        fields_left_out: the number of records for each path of a field that was left out.
+        fields_filled: the number of records for each path of a field that got a default.
         large: the paths of columns in which records without a schema have integers beyond 2^53.
     """
 
@@ -56,8 +56,8 @@ class ConvertedBatch:
     shared: frozenset[str]
     forbidden: Refusals
     broken: int
-    dropped: Counter[str]
-    filled: Counter[str]
+    fields_left_out: Counter[str]
+    fields_filled: Counter[str]
     large: frozenset[str]
 
 
@@ -76,14 +76,14 @@ class _TabulatedRows(NamedTuple):
         rows: the rows that the table has.
         table: the table, and what reading it showed.
         refused, forbidden: reasons by the row of the batch.
-        dropped: the number of rows for each path of a field that the contract leaves out.
+        fields_left_out: the number of rows for each path of a field that the contract leaves out.
     """
 
     rows: Rows
     table: TableRows
     refused: Refusals
     forbidden: Refusals
-    dropped: Counter[str]
+    fields_left_out: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _ConvertedGroup:
     refused: Refusals
     forbidden: Refusals = field(default_factory=dict)
     seen: Columns = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
+    fields_left_out: Counter[str] = field(default_factory=Counter)
     large: frozenset[str] = frozenset()
 
 
@@ -120,12 +120,12 @@ def convert_batch(
         changed: keys or values that a chain has read and changed, with their schemas.
     """
     rows, refused, left_out = _read_batch(conversion, batch, changed or {})
-    dropped, filled = Counter(rows.value.left_out), Counter[str]()
+    fields_left_out, filled = Counter(rows.value.left_out), Counter[str]()
     if rows.key is not None:
-        dropped += Counter({f"key:{path}": count for path, count in rows.key.left_out.items()})
+        fields_left_out += Counter({f"key:{path}": count for path, count in rows.key.left_out.items()})
     if projector is not None:
         value, lost, filled = projector.project(rows.value)
-        rows, dropped = replace(rows, value=value), dropped + lost
+        rows, fields_left_out = replace(rows, value=value), fields_left_out + lost
     contract, shape = conversion.contract, conversion.shape
     broken = contract.find_broken(rows.value.data, refused) if contract.looks_at_values else {}
     refused = refused | broken
@@ -147,8 +147,8 @@ def convert_batch(
         shared=frozenset(shared),
         forbidden=_merge(group.forbidden for group in groups),
         broken=len(broken),
-        dropped=sum((group.dropped for group in groups), dropped),
-        filled=filled,
+        fields_left_out=sum((group.fields_left_out for group in groups), fields_left_out),
+        fields_filled=filled,
         large=frozenset[str]().union(*(group.large for group in groups)),
     )
 
@@ -255,7 +255,7 @@ def _convert_group(conversion: Conversion, rows: Rows, columns: Columns) -> _Con
         return _ConvertedGroup(part, columns, refused)
     table = tabulated.table
     return _ConvertedGroup(
-        part, table.columns, refused, tabulated.forbidden, table.seen, tabulated.dropped, frozenset(table.large)
+        part, table.columns, refused, tabulated.forbidden, table.seen, tabulated.fields_left_out, frozenset(table.large)
     )
 
 
@@ -282,19 +282,19 @@ def _tabulate(conversion: Conversion, shape: TableShape, rows: Rows, recorded: C
     contract = conversion.contract
     compares = contract.compares_fields and bool(contract.columns)
     has_schema = rows.value.schema is not None
-    refused, forbidden, dropped = Refusals(), Refusals(), Counter[str]()
+    refused, forbidden, fields_left_out = Refusals(), Refusals(), Counter[str]()
     table = None if compares and has_schema else tables.read(shape, rows, recorded)
     if compares and (table is None or table.columns != recorded or table.refused):
         result = contract.find_departures(rows.value, conversion.declared)
         if result is not None:
             refused, forbidden = rows.by_batch_row(result.refused), rows.by_batch_row(result.forbidden)
-            dropped = Counter(result.dropped)
+            fields_left_out = Counter(result.fields_left_out)
             rows = replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
         table = tables.read(shape, rows, recorded)
     assert table is not None, "without a contract it is read at once"
     nothing = dict.fromkeys(range(len(rows)), object_columns.NOTHING) if table.batch is None else {}
     lost = nothing | table.refused
-    return _TabulatedRows(rows.drop(lost), table, refused | rows.by_batch_row(lost), forbidden, dropped)
+    return _TabulatedRows(rows.drop(lost), table, refused | rows.by_batch_row(lost), forbidden, fields_left_out)
 
 
 def _make_texts(conversion: Conversion, rows: Rows) -> pa.BinaryArray:

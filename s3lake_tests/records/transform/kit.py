@@ -103,7 +103,7 @@ def refusal(message: Message, *transforms: Transform, key: str = "string", value
     """Why the record is refused."""
     done = run(chain(*transforms, key=key, value=value), message)
     assert done.rows.to_pylist() == []
-    assert done.dropped == 0
+    assert done.filtered == 0
     return done.refused[0]
 
 
@@ -157,7 +157,7 @@ def described(
 ) -> Described:
     """What values with a schema become; none of them is refused or dropped."""
     done = run_described(schema, payloads, *transforms, key=key)
-    assert (done.refused, done.dropped) == ({}, 0)
+    assert (done.refused, done.filtered) == ({}, 0)
     schemas = done.columns[side].schemas
     assert schemas is not None
     (one,), (array,) = schemas.distinct, schemas.arrays
@@ -180,5 +180,5 @@ def run_described(
 def refusal_described(schema: dict[str, Any], payload: Any, *transforms: Transform) -> str:
     """Why a value with a schema is refused."""
     done = run_described(schema, [payload], *transforms)
-    assert (done.rows.to_pylist(), done.dropped) == ([], 0)
+    assert (done.rows.to_pylist(), done.filtered) == ([], 0)
     return done.refused[0]

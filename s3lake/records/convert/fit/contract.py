@@ -66,13 +66,13 @@ class ContractResult:
         column: their values without the fields that depart, the refused ones too.
         refused: row -> why.
         forbidden: rows that fail the micro-batch, and why.
-        dropped: path of a field -> records that it was left out of.
+        fields_left_out: path of a field -> records that it was left out of.
     """
 
     column: Column
     refused: Refusals = field(default_factory=dict)
     forbidden: Refusals = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
+    fields_left_out: Counter[str] = field(default_factory=Counter)
 
     def note(self, row: int, departures: list[Departure]) -> None:
         """Note the departures of a row: the sternest rule decides."""
@@ -84,7 +84,7 @@ class ContractResult:
         if row in self.forbidden:
             self.refused.pop(row, None)
         elif row not in self.refused:
-            self.dropped.update({departure.path for departure in departures})
+            self.fields_left_out.update({departure.path for departure in departures})
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Contract:
                 texts[row] = bytes(value)
                 result.note(row, departures)
         result.column = replace(column, data=pa.array(texts, pa.binary()))
-        return result if result.refused or result.forbidden or result.dropped else None
+        return result if result.refused or result.forbidden or result.fields_left_out else None
 
     def _drop_fields(
         self, value: msgspec.Raw, recorded: Type, path: str, declared: Columns, departures: list[Departure]

@@ -39,7 +39,7 @@ def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_
     for side in transforms.wrapped:
         if not transforms.gives_json(side):  # no step writes it
             after = replace_column(after, side, batch.column(side).take(left))
-    return Transformed(after, left, refused, done.dropped)
+    return Transformed(after, left, refused, done.filtered)
 
 
 def _read_sides(transforms: Chain, batch: pa.RecordBatch) -> tuple[dict[str, Column], dict[int, str]]:

@@ -45,14 +45,14 @@ class Transformed(NamedTuple):
         batch: the remaining records; with a column `topic` if the chain has a router.
         rows: their rows in the batch before the chain, in order.
         refused: row -> reason.
-        dropped: how many records were filtered out.
+        filtered: how many records were filtered out.
         columns: `key` or `value` as conversion takes it, if records come with schemas that the chain changes, too.
     """
 
     batch: pa.RecordBatch
     rows: pa.Int64Array
     refused: dict[int, str]
-    dropped: int
+    filtered: int
     columns: Mapping[str, Column] = {}
 
 
@@ -131,8 +131,8 @@ class _Run:
                 refused[row] = f"{label}: {strip_values(str(error))}"
         rows = pa.array(kept.rows, pa.int64())
         remaining = batch if len(rows) == batch.num_rows else batch.take(rows)
-        dropped = batch.num_rows - len(rows) - len(refused)
-        return Transformed(self._replace_columns(remaining, kept), rows, refused, dropped)
+        filtered = batch.num_rows - len(rows) - len(refused)
+        return Transformed(self._replace_columns(remaining, kept), rows, refused, filtered)
 
     def _iterate_rows(self, batch: pa.RecordBatch, record: Record) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         """Yield row number, key and value as Kafka has them. Before each, sets the other parts of `record`."""

@@ -89,8 +89,8 @@ class TypedRun:
         )
         for _, places in group_by_id(np.where(without, -1, marks)):
             pieces += self._run_group(readable[places], refused)
-        dropped = self.batch.num_rows - sum(len(piece.rows) for piece in pieces) - len(refused)
-        return self._join(pieces, refused, dropped)
+        filtered = self.batch.num_rows - sum(len(piece.rows) for piece in pieces) - len(refused)
+        return self._join(pieces, refused, filtered)
 
     def _list_codes(self, side: str) -> Numbers:
         """Return which schema each row has, -1 for none."""
@@ -271,13 +271,13 @@ class TypedRun:
         pairs = zip(after, opened, strict=True)
         return pa.array([finish(value, one.decoded, one.raw, converter) for value, one in pairs], pa.binary())
 
-    def _join(self, pieces: Sequence[_Piece], refused: dict[int, str], dropped: int) -> Transformed:
+    def _join(self, pieces: Sequence[_Piece], refused: dict[int, str], filtered: int) -> Transformed:
         """Put the pieces together, in the order of the batch."""
         if not pieces:
             empty = self.plain.slice(0, 0)
             if "topic" in self.chain.writes:
                 empty = empty.append_column("topic", pa.array([], pa.string()))
-            return Transformed(empty, pa.array([], pa.int64()), refused, dropped, self._make_columns(empty, [], []))
+            return Transformed(empty, pa.array([], pa.int64()), refused, filtered, self._make_columns(empty, [], []))
         rows = np.concatenate([piece.rows for piece in pieces])
         if len(pieces) == 1:
             batch, places = pieces[0].batch, [np.arange(len(rows))]
@@ -289,7 +289,7 @@ class TypedRun:
             batch = table.to_batches()[0].take(pa.array(order)) if len(rows) else pieces[0].batch
             places = np.split(ranks, np.cumsum([len(piece.rows) for piece in pieces])[:-1])
             rows = rows[order]
-        return Transformed(batch, pa.array(rows), refused, dropped, self._make_columns(batch, pieces, places))
+        return Transformed(batch, pa.array(rows), refused, filtered, self._make_columns(batch, pieces, places))
 
     def _make_columns(
         self, batch: pa.RecordBatch, pieces: Sequence[_Piece], places: Sequence[Numbers]

@@ -30,7 +30,7 @@ def test_a_new_field_refuses_its_record_alone_or_fails_the_micro_batch(rule: Any
     said = {0: "field 'note' is new, and schema.on_new_field allows none"}
     assert (found.refused, found.forbidden) == ((said, {}) if rule == "dead_letter" else ({}, said))
     assert [row["id"] for row in table(found)] == [2, 3]
-    assert found.dropped == {}
+    assert found.fields_left_out == {}
 
 
 def test_a_column_is_not_widened_where_types_are_fixed() -> None:
@@ -74,7 +74,7 @@ def test_a_field_departs_though_blanks_are_before_the_value_or_no_column_could_h
         Conversion("string", "json", "parquet", "skip", contract=held), batch(b'{"n": 1}', text), NUMBERS
     )
     name = "new" if b"new" in text else "n"
-    assert (found.columns, found.dropped) == (NUMBERS, {name: 1} if rule == "drop" else {})
+    assert (found.columns, found.fields_left_out) == (NUMBERS, {name: 1} if rule == "drop" else {})
     assert list(found.refused) == ([1] if rule == "dead_letter" else [])
     assert list(found.forbidden) == ([1] if rule == "fail" else [])
 
@@ -140,7 +140,7 @@ def test_fields_of_a_schema_are_left_out_and_counted_where_they_hold_something(f
     with serving() as registry:
         found = _of_schemas(registry, Contract(on_new_field="drop"), format)
     assert (found.refused, found.seen, len(found.parts)) == ({}, KNOWN, files)
-    assert found.dropped == {"note": 1, "to.street": 1, "also[].street": 1}
+    assert found.fields_left_out == {"note": 1, "to.street": 1, "also[].street": 1}
     rows = found.parts[-1].streams["data"].to_pylist()
     assert rows[-2:] == [
         {"id": 2, "to": {"zip": "2"}, "also": [{"zip": "4"}]},
@@ -169,7 +169,7 @@ def test_values_with_their_schema_in_them_are_held_to_the_contract() -> None:
     held = Contract(on_new_field="drop", columns={"id": INT})
     conversion = Conversion("string", "connect_json", "parquet", "skip", contract=held)
     found = convert_batch(conversion, batch(json.dumps(value).encode()), {"id": INT})
-    assert (table(found), found.dropped, found.seen) == ([{"id": 1}], {"note": 1}, {"id": INT})
+    assert (table(found), found.fields_left_out, found.seen) == ([{"id": 1}], {"note": 1}, {"id": INT})
 
 
 def _conversion(registry: SchemaRegistry, contract: Contract, format: str) -> Conversion:

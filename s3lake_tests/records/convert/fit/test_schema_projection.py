@@ -40,7 +40,7 @@ def files(compatibility: str, *batches: list[tuple[Any, Any]], format: str = "pa
                 messages.append(first + message(registry, schema, value)[5:])
             converted = convert_batch(conversion, batch(*messages), {}, projector)
             assert converted.refused == {}
-            for name, count in converted.dropped.items():
+            for name, count in converted.fields_left_out.items():
                 lost[name] = lost.get(name, 0) + count
             for part in converted.parts:
                 data = part.streams["data"]
@@ -169,4 +169,4 @@ def test_values_with_their_schema_in_them(
     )
     converted = convert_batch(conversion, batch(*values), {}, conversion.make_projector())
     assert [part.streams["data"].to_pylist() for part in converted.parts] == rows
-    assert (converted.refused, converted.dropped, converted.filled) == ({}, dropped, filled)
+    assert (converted.refused, converted.fields_left_out, converted.fields_filled) == ({}, dropped, filled)

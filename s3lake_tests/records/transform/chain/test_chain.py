@@ -34,7 +34,7 @@ def test_a_chain_without_transforms_changes_nothing() -> None:
     given = batch_of([Message({"a": 1}), Message(None)])
     done = apply_chain(chain(), given, TOPIC, CLOCK)
     assert done.batch.equals(given)
-    assert (done.rows.to_pylist(), done.refused, done.dropped) == ([0, 1], {}, 0)
+    assert (done.rows.to_pylist(), done.refused, done.filtered) == ([0, 1], {}, 0)
 
 
 def test_transforms_run_in_the_order_of_the_configuration() -> None:
@@ -48,7 +48,7 @@ def test_a_batch_is_split_into_kept_refused_and_dropped() -> None:
     done = run(chain(drop, smt("MaskField$Value", {"fields": "a"})), *map(Message, ({"a": 1}, None, [1], {"a": 2})))
     assert done.rows.to_pylist() == [0, 3]
     assert done.refused == {2: "transform MaskField$Value: the value is a list, a JSON object is needed"}
-    assert done.dropped == 1
+    assert done.filtered == 1
     assert done.batch.column("value").to_pylist() == [b'{"a":0}', b'{"a":0}']
     assert done.batch.column("offset").to_pylist() == [100, 103]
 
@@ -231,7 +231,7 @@ def test_every_record_is_kept_refused_or_dropped(
     rows = done.rows.to_pylist()
     assert rows == sorted(set(rows))
     assert not set(rows) & done.refused.keys()
-    assert len(rows) + len(done.refused) + done.dropped == len(messages)
+    assert len(rows) + len(done.refused) + done.filtered == len(messages)
     assert done.batch.column("offset").to_pylist() == [given_batch.column("offset")[row].as_py() for row in rows]
     for side, converter in (("value", links.value_converter), ("key", links.key_converter)):
         assert done.batch.schema.field(side).type == pa.binary()

@@ -59,19 +59,19 @@ def test_filter_drops_the_records_that_its_predicate_selects() -> None:
     drop = smt("Filter", {}, predicate=when("HasHeaderKey", name="h"))
     messages = [wrapped(A, {"a": 0}, headers=(("h", b""),)), wrapped(A, {"a": 1})]
     done = run(chain(drop, INSERT, value="connect_json"), *messages)
-    assert (done.rows.to_pylist(), done.dropped, done.refused) == ([1], 1, {})
+    assert (done.rows.to_pylist(), done.filtered, done.refused) == ([1], 1, {})
 
 
 def test_null_with_a_schema_is_a_tombstone_for_predicates() -> None:
     drop = smt("Filter", {}, predicate=when("RecordIsTombstone"))
     done = run(chain(drop, INSERT, value="connect_json"), wrapped({**A, "optional": True}, None), wrapped(A, {"a": 1}))
-    assert (done.rows.to_pylist(), done.dropped) == ([1], 1)
+    assert (done.rows.to_pylist(), done.filtered) == ([1], 1)
 
 
 def test_it_is_one_also_where_no_step_reads_the_value() -> None:
     drop = smt("Filter", {}, predicate=when("RecordIsTombstone"))
     done = run(chain(drop, value="connect_json"), wrapped({**A, "optional": True}, None), wrapped(A, {"a": 1}))
-    assert (done.rows.to_pylist(), done.dropped) == ([1], 1)
+    assert (done.rows.to_pylist(), done.filtered) == ([1], 1)
 
 
 def test_routers_and_headers_of_typed_records_are_those_of_all_others() -> None:

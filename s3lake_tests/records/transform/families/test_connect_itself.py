@@ -266,7 +266,7 @@ def test_a_predicate_picks_what_connect_picks(
     except ValueError:
         assert theirs is None or "" in chosen.values()
         return
-    assert bool(run(links, message).dropped) is theirs
+    assert bool(run(links, message).filtered) is theirs
 
 
 ONE_OF_EACH = {

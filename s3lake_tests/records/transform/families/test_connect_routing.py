@@ -91,7 +91,7 @@ def test_no_headers_are_null() -> None:
 def test_filter_drops_what_its_predicate_picks(predicate: Any, negate: bool, rows: list[int]) -> None:
     messages = (Message({"a": 1}), Message(None), Message({"a": 2}, headers=(("h", b""),)))
     done = run(chain(smt("Filter", predicate=predicate, negate=negate)), *messages)
-    assert (done.rows.to_pylist(), done.dropped, done.refused) == (rows, 3 - len(rows), {})
+    assert (done.rows.to_pylist(), done.filtered, done.refused) == (rows, 3 - len(rows), {})
 
 
 def test_a_predicate_sees_what_earlier_transforms_did() -> None:
@@ -110,4 +110,4 @@ def test_other_records_pass_a_transform_with_a_predicate() -> None:
 def test_the_whole_names_of_classes_work() -> None:
     package = "org.apache.kafka.connect.transforms."
     drop = smt(f"{package}Filter", predicate=when(f"{package}predicates.RecordIsTombstone"))
-    assert run(chain(drop), Message(None, timestamp=CLOCK)).dropped == 1
+    assert run(chain(drop), Message(None, timestamp=CLOCK)).filtered == 1

@@ -75,7 +75,7 @@ def test_the_mode_says_what_becomes_of_a_delete_and_of_its_tombstone(
 ) -> None:
     for value, expected in ((DELETE, delete), (None, tombstone)):
         if expected is DROPPED:
-            assert run(chain(unwrap(**options)), Message(value)).dropped == 1
+            assert run(chain(unwrap(**options)), Message(value)).filtered == 1
         else:
             assert unwrapped(value, **options).value == expected
 
@@ -87,7 +87,7 @@ def test_rows_say_that_they_are_not_deleted_where_deletes_are_rewritten() -> Non
 @pytest.mark.parametrize("event", [{**EVENT, "op": "t", "after": None}, {"op": "t", "source": SOURCE}])
 @pytest.mark.parametrize("mode", ["tombstone", "rewrite"])
 def test_a_truncation_is_dropped(event: dict[str, Any], mode: str) -> None:
-    assert run(chain(unwrap(delete_tombstone_handling_mode=mode)), Message(event)).dropped == 1
+    assert run(chain(unwrap(delete_tombstone_handling_mode=mode)), Message(event)).filtered == 1
 
 
 @pytest.mark.parametrize(

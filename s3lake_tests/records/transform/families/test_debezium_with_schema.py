@@ -132,7 +132,7 @@ def test_a_schema_with_another_name_is_no_event(name: str) -> None:
 def test_null_with_a_schema_is_a_tombstone(dropped: bool) -> None:
     options = {"drop_tombstones": str(dropped).lower(), "add_headers": "op,db"}
     done = run_described({**envelope(), "optional": True}, [None], unwrap(**options))
-    assert done.dropped == dropped
+    assert done.filtered == dropped
     if not dropped:
         (headers,) = done.batch.column("headers").to_pylist()
         assert headers == [{"key": "__op", "value": b"d"}]
@@ -154,7 +154,7 @@ def test_events_of_several_tables_tombstones_and_values_without_a_schema_are_mix
     ]
     links = chain(unwrap(delete_handling_mode="rewrite"), value="connect_json")
     done = run(links, *(Message(value) for value in values))
-    assert (done.refused, done.dropped, done.rows.to_pylist()) == ({}, 2, [0, 1, 2, 5, 6])
+    assert (done.refused, done.filtered, done.rows.to_pylist()) == ({}, 2, [0, 1, 2, 5, 6])
     assert texts_of(done, "value") == [
         b'{"id":1,"price":2.00,"at":5,"state":"x","__deleted":"false"}',
         b'{"name":"x","__deleted":"false"}',
@@ -220,7 +220,7 @@ def test_events_of_a_registry_are_known_by_the_name_of_their_record(fills: str, 
         values = [framed(number, datum(schema, one)) for one in events]
         links = binding.chain(sink(registry.url, {"type": TYPE, "options": options}))
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 3), "t", 0)
-    assert (done.refused, done.dropped) == ({}, 1)
+    assert (done.refused, done.filtered) == ({}, 1)
     assert texts_of(done, "value") == [
         b'{"a":%b,"__deleted":"false","__table":"t"}' % shown,
         b'{"a":1,"__deleted":"true","__table":"t"}',
@@ -247,7 +247,7 @@ def test_events_of_protobuf_and_json_schema_become_rows_of_a_table(
         links = dataclasses.replace(binding.chain(configured), value=converter)
         values = [framed(number, encode(event)) for event in PLAIN_EVENTS]
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 4), "t", 0)
-    assert (done.refused, done.dropped) == ({}, 2)
+    assert (done.refused, done.filtered) == ({}, 2)
     schemas = done.columns["value"].schemas
     assert schemas is not None
     (one,) = schemas.distinct
@@ -316,5 +316,5 @@ def test_headers_become_fields_of_text() -> None:
 
 
 def test_deletes_without_a_row_before_them_are_dropped() -> None:
-    assert run_described(envelope(), [event("d", None, None)], unwrap(delete_handling_mode="rewrite")).dropped == 1
+    assert run_described(envelope(), [event("d", None, None)], unwrap(delete_handling_mode="rewrite")).filtered == 1
     assert DELETE["before"] == {"id": 1}

@@ -49,7 +49,7 @@ def test_the_table_is_called_by_a_pattern_and_the_key_comes_along() -> None:
 
 
 def test_an_event_without_its_row_is_dropped_and_what_is_none_is_refused() -> None:
-    assert run(chain(smt(UNWRAP)), Message({**EVENT, "after": None})).dropped == 1
+    assert run(chain(smt(UNWRAP)), Message({**EVENT, "after": None})).filtered == 1
     assert value_after(None, smt(UNWRAP)) is None
     assert "is not a change event of Debezium" in refusal(Message({"ts_ms": 1}), smt(UNWRAP))
     source = {"db": "d"}

@@ -33,9 +33,9 @@ AIVEN = "io.aiven.kafka.connect.transforms."
 )
 def test_a_handler_drops_records_without_a_value(kind: str, options: dict[str, str]) -> None:
     done = run(chain(smt(kind, options)), Message(None), Message({"a": 1}))
-    assert (done.rows.to_pylist(), done.dropped) == ([1], 1)
+    assert (done.rows.to_pylist(), done.filtered) == ([1], 1)
     described = run_described({**struct(field("a", "int32")), "optional": True}, [None, {"a": 1}], smt(kind, options))
-    assert (described.rows.to_pylist(), described.dropped) == ([1], 1)
+    assert (described.rows.to_pylist(), described.filtered) == ([1], 1)
 
 
 @pytest.mark.parametrize("package", [CONFLUENT, AIVEN])

@@ -247,7 +247,7 @@ def compare_all(schema: Schema, made: list[Made], format: str) -> Counter[str]:
         counts["compared"] += 1
     assert list(rows) == []
     if is_known:
-        assert done.dropped == left_out, schema
+        assert done.fields_left_out == left_out, schema
     if format == "parquet" and found:
         members = ", ".join(f"{name}: {type}" for name, type in done.seen.items())
         assert f"struct<{members}>" == type_of(schema, 0)
