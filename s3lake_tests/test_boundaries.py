@@ -368,7 +368,7 @@ def _private_uses(module: str) -> Iterator[str]:
         yield from (name for name in names if re.match("_[^_]", name) and name not in own)
 
 
-def test_what_is_private_of_other_packages_is_used_in_modules_of_its_own() -> None:
+def test_private_parts_of_other_packages_are_used_in_modules_of_their_own() -> None:
     uses = {module: sorted(set(_private_uses(module))) for module in MODULES}
 
     assert {module: names for module, names in uses.items() if names and module not in PRIVATE} == {}

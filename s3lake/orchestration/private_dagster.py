@@ -7,8 +7,8 @@ Dagster may change it with any version: `s3lake_tests/orchestration/test_private
 - The selection of a sensor of conditions gets the graph of assets: `BaseAssetGraph`, `BaseAssetNode`.
 - A check result names the materialization that was checked, so that the UI shows the two together:
   `AssetCheckEvaluationTargetMaterializationData`.
-- Dagster's daemon reads a code location without s3lake: `send_as`.
-- A handler of the log tells messages from events: `read_message`.
+- Dagster's daemon loads a code location and cannot import s3lake: `send_as`.
+- A handler of the log separates messages from events: `read_message`.
 """
 
 import logging
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def send_as(mapping: type[dg.PartitionMapping], base: type[dg.PartitionMapping]) -> None:
-    """Send partition mappings of the class `mapping` to other processes as those of its base class `base`."""
+    """Send partition mappings of the class `mapping` to other processes as mappings of its base class `base`."""
     _WHITELIST_MAP.object_serializers[mapping.__name__] = _WHITELIST_MAP.object_serializers[base.__name__]
 
 

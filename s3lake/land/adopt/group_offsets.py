@@ -100,7 +100,7 @@ class KafkaGroups:
 
     def _ask(self, name: str, deadline: float, question: Callable[[float], Mapping[str, Future[Any]]]) -> Any:
         """Return the answer, None if the group does not exist; asked again while the group's coordinator changes."""
-        # Not a retry of tenacity: the deadline is shared by two questions, and each request is told what is left of it.
+        # Not a retry of tenacity: the deadline is shared by two questions, and each request gets the rest of it.
         while True:
             left = max(0.1, deadline - time.monotonic())
             try:

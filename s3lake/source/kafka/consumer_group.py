@@ -43,7 +43,7 @@ class ConsumerGroup:
         if not published or (self.bootstrap_servers, self.name) in _refused:
             return
         deadline = time.monotonic() + _TIMEOUT_S
-        # Not a retry of tenacity: each request is told what is left of the one deadline, and errors are values.
+        # Not a retry of tenacity: each request gets the rest of the one deadline, and errors are values.
         while (error := self._answer(published, deadline)) is not None:
             if error.code() not in _TRANSIENT or time.monotonic() + _PAUSE_S >= deadline:
                 self._warn(next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics", error)
