@@ -10,8 +10,8 @@ from s3lake.land import binding
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import Primitive, Struct, from_document
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
-from s3lake_tests.land.unstaged import World as Unstaged
+from s3lake_tests.lake.verify.world import VerifiedTopic
+from s3lake_tests.land.unstaged import UnstagedTopic as Unstaged
 
 SAMPLES: dict[str, Any] = {
     "bool": True,
@@ -70,7 +70,7 @@ def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: A
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)
 def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: dict[str, Any] | None) -> None:
-    world = World(format={"type": format}, columns={"c": text}, envelope=envelope, nulls="write")
+    world = VerifiedTopic(format={"type": format}, columns={"c": text}, envelope=envelope, nulls="write")
     values = [json.dumps({"n": 1, "c": SAMPLES[text]}).encode(), b'{"n":2,"c":null}', b'{"n":3}']
     staged(world, [(b"k", value, []) for value in values])
     report = world.verify()

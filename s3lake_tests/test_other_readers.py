@@ -21,7 +21,7 @@ from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.test_every_type import SAMPLES
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Pa
     """Land a record with a value of each type, one of nulls, and one without any field; return the one file."""
     columns = {f"c{number}": text for number, text in enumerate(SAMPLES) if text not in left_out}
     codec = {"avro": "deflate", "parquet": "zstd"}[format]  # Java's Avro needs a jar more for any other
-    world = World(format={"type": format, "codec": codec}, columns=columns, nulls="write")
+    world = VerifiedTopic(format={"type": format, "codec": codec}, columns=columns, nulls="write")
     full = {name: SAMPLES[text] for name, text in columns.items()}
     records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
     staged(world, [(b"k", json.dumps(record).encode(), []) for record in records])

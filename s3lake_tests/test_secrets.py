@@ -33,7 +33,7 @@ from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.http import serve
 from s3lake_tests.kit.lake import START
 from s3lake_tests.lake.forwarding.landed import land_values
-from s3lake_tests.land.at_hand import FIRST, World
+from s3lake_tests.land.at_hand import FIRST, TopicInMemory
 from s3lake_tests.planted import PLACES, Words
 
 pytestmark = pytest.mark.long
@@ -209,7 +209,7 @@ def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeyp
 @pytest.mark.slow("the same search of another command or surface")
 def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
-    world = World(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
+    world = TopicInMemory(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
     world.produce(0, b'{"id": 1}')
     land(world.target(), [FIRST])
     documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]

@@ -13,7 +13,7 @@ import pytest
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.test_every_type import NESTED, SAMPLES
 from s3lake_tests.test_other_readers import show_sample, table_cells
 
@@ -31,7 +31,7 @@ COMMONS_CSV = "org.apache.commons:commons-csv:1.14.1"
 def land(directory: Path, format: str, samples: Mapping[str, Any]) -> Path:
     """Land a record with a value of each type, one of nulls, and one without any field; return the one file."""
     columns = {f"c{number}": text for number, text in enumerate(samples)} if format == "csv" else {}
-    world = World(format={"type": format, "codec": "none"}, columns=columns, nulls="write")
+    world = VerifiedTopic(format={"type": format, "codec": "none"}, columns=columns, nulls="write")
     full = {f"c{number}": sample for number, sample in enumerate(samples.values())}
     records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
     staged(world, [(b"k", json.dumps(record).encode(), []) for record in records])
@@ -239,7 +239,7 @@ def test_csv_of_each_type_has_the_cells_of_the_documents(
 
 
 def test_an_empty_text_is_no_null_to_javas_reader_of_csv(jvm: Path, tmp_path: Path) -> None:  # noqa: ARG001 (Java)
-    world = World(format={"type": "csv", "codec": "none"}, nulls="write")
+    world = VerifiedTopic(format={"type": "csv", "codec": "none"}, nulls="write")
     texts = ["", '\n,"', "é", None]
     staged(world, [(b"k", json.dumps({"n": 1, "text": text}).encode(), []) for text in texts])
     (file,) = next(iter(world.manifests.values())).files

@@ -26,7 +26,7 @@ from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.land.at_hand import FIRST, World
+from s3lake_tests.land.at_hand import FIRST, TopicInMemory
 
 TEN = "2026-01-05T10"
 
@@ -172,7 +172,7 @@ class TestExitCodeThree:
         assert (ended.returncode, ended.stderr) == (141, "")
 
     def test_a_topic_that_fails_stops_no_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        broken, good = World(), World()
+        broken, good = TopicInMemory(), TopicInMemory()
         broken.produce(0, b"{ broken")
         good.produce(0, b'{"id": 1}')
         monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([broken.target(), good.target()]))

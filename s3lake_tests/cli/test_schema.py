@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.land.landing import land
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    made = World(format={"type": "parquet"})
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[TopicInMemory]:
+    made = TopicInMemory(format={"type": "parquet"})
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([made.target()]))
     return made
 
@@ -25,7 +25,7 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def test_show_prints_the_columns_of_files(world: World) -> None:
+def test_show_prints_the_columns_of_files(world: TopicInMemory) -> None:
     assert run("show") == "events: orders: files have no columns, or none yet\n"
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}')
     land(world.target(), [FIRST])
@@ -36,14 +36,14 @@ def test_show_prints_the_columns_of_files(world: World) -> None:
     ]
 
 
-def test_names_that_are_longer_than_their_columns_stay_on_one_line(world: World) -> None:
+def test_names_that_are_longer_than_their_columns_stay_on_one_line(world: TopicInMemory) -> None:
     world.settings["name"] = "orders-of-all-shops-and-of-every-region"
     world.produce(0, b'{"id": 1}')
     land(world.target(), [FIRST])
     assert run("show").splitlines()[0] == f"{world.settings['name']}: orders"
 
 
-def test_history_prints_every_change_with_its_hour_and_commit(world: World) -> None:
+def test_history_prints_every_change_with_its_hour_and_commit(world: TopicInMemory) -> None:
     assert run("history") == "events: orders: no columns were seen yet\n"
     world.produce(0, b'{"id": 1}')
     world.produce(1, b'{"id": 1.5, "note": "x"}')

@@ -13,7 +13,7 @@ from s3lake.cli.request import Request
 from s3lake.errors import GateError
 from s3lake.land.landing import land
 from s3lake_tests.docs.test_links import ROOT
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 
 PAGE = (ROOT / "docs/schemas.md").read_text("utf-8")
 SHOWN = dict(re.findall(r'^```console title="s3lake ([^"]+)"\n(.*?)^```$', PAGE, re.M | re.S))
@@ -28,7 +28,7 @@ def sink() -> dict[str, Any]:
 
 @pytest.mark.parametrize("command", SHOWN)
 def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(**sink())
+    world = TopicInMemory(**sink())
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}', b'{"id": 2, "to": {"zip": "b"}}')
     world.produce(1, b'{"id": 3, "to": {"zip": "c", "street": "d"}, "note": "x"}', b'{"id": 4.5}', b'{"id": 5}')
     first, second = land(world.target(), [FIRST, SECOND])
@@ -43,7 +43,7 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
 
 
 def test_a_closed_gate_says_what_the_page_shows() -> None:
-    world = World(**sink())
+    world = TopicInMemory(**sink())
     world.produce(0, b'{"id": 1}', b'{"id": 2')
     world.produce(0, b"{")
     with pytest.raises(GateError) as error:
@@ -53,7 +53,7 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
 
 
 def test_records_that_a_rule_refuses_are_dead_letters() -> None:
-    world = World(**sink())
+    world = TopicInMemory(**sink())
     world.produce(0, json.dumps({"id": 0}).encode(), *[b'{"id": 1}'] * 9)
     (landed,) = land(world.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (9, 1)

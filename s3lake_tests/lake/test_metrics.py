@@ -63,7 +63,7 @@ class AwayStore(CountedStore):
         return super().get(key, span)
 
 
-class World:
+class MeasuredTopics:
     """A sink's topics, and a clock for what is fresh."""
 
     def __init__(self, *topics: str, deadline_s: float = PATIENCE_S) -> None:
@@ -111,11 +111,11 @@ def complete(hour: int, start: int, end: int, **sums: Any) -> Tile:
 
 
 @pytest.fixture
-def world() -> World:
-    return World("orders")
+def world() -> MeasuredTopics:
+    return MeasuredTopics("orders")
 
 
-def test_it_tells_how_far_a_topic_is(world: World) -> None:
+def test_it_tells_how_far_a_topic_is(world: MeasuredTopics) -> None:
     eleven = complete(
         11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)
     )
@@ -150,7 +150,7 @@ def test_it_tells_how_far_a_topic_is(world: World) -> None:
     )
 
 
-def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete(world: World) -> None:
+def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete(world: MeasuredTopics) -> None:
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
     samples = world.scrape()
     assert (samples["hours_incomplete orders"], samples["hours_unsealed orders"]) == (4, 4)
@@ -158,7 +158,7 @@ def test_hours_that_are_over_and_have_no_tile_or_are_not_landed_are_not_complete
     assert world.scrape()["hours_incomplete orders"] == 2
 
 
-def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
+def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: MeasuredTopics) -> None:
     tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: TileRange(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
     world.write("orders", *tiles)
     samples = world.scrape()
@@ -167,14 +167,14 @@ def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> 
     assert samples["hours_incomplete orders"] == 3 + 12  # the newest, and those without a tile
 
 
-def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
+def test_scrapes_within_seconds_get_the_same_answer(world: MeasuredTopics) -> None:
     world.scrape()
     world.clock += prometheus.FRESH_S / 2
     world.values()
     assert world.kafka.asked == 1
 
 
-def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_same(world: World) -> None:
+def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_same(world: MeasuredTopics) -> None:
     world.write("orders", complete(11, 0, 50, landed=45))
     world.kafka.down = True
     world.scrape()
@@ -187,7 +187,7 @@ def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_
 
 
 def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
-    world = World(*(f"t{number}" for number in range(200)))
+    world = MeasuredTopics(*(f"t{number}" for number in range(200)))
     world.store.away = True
     samples = world.scrape()
     assert {samples[f"up t{number} s3"] for number in range(200)} == {0.0}
@@ -196,7 +196,7 @@ def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() 
 
 
 def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_later_one() -> None:
-    world = World("orders", deadline_s=0.1)
+    world = MeasuredTopics("orders", deadline_s=0.1)
     world.write("orders", complete(11, 0, 100))
     world.store.answers.clear()
     assert world.scrape()["up orders s3"] == 0  # the bucket has not answered yet, and no scrape makes it
@@ -206,7 +206,7 @@ def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_la
     assert world.scrape()["errors_total orders s3"] >= 1
 
 
-def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:
+def test_every_metric_is_told_with_its_type_and_what_it_is(world: MeasuredTopics) -> None:
     landed = complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),))
     world.write("orders", msgspec.structs.replace(landed, took_ms=1_500))
     world.seal("orders", "2026-01-05T08")

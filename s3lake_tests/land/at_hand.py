@@ -16,7 +16,7 @@ from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.land.in_process import Session
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
-W = TypeVar("W", bound="World")
+W = TypeVar("W", bound="TopicInMemory")
 
 
 class Table:
@@ -38,7 +38,7 @@ class Table:
         return [f"snapshot {len(self.followed)}"]
 
 
-class World:
+class TopicInMemory:
     """A topic, of one topic-partition unless more are asked for, and a sink called events.
 
     Attributes:
@@ -104,7 +104,7 @@ class Given:
         tasks: of each task the topic and the ranges that it read.
     """
 
-    world: World
+    world: TopicInMemory
     tasks: list[tuple[Any, ...]] = field(default_factory=list)
 
     def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from s3lake.errors import GateError, RecordError, TerminalError
 from s3lake.index.commit.column_history import list_column_steps, read_present_columns
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
-from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TopicInMemory
 from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
@@ -22,9 +22,9 @@ def values(*rows: dict[str, Any]) -> list[bytes]:
     return [json.dumps(row).encode() for row in rows]
 
 
-def world(**settings: Any) -> World:
+def world(**settings: Any) -> TopicInMemory:
     """With an hour of orders, and one more in which they have a note and an id that is not a number."""
-    made = World(**PARQUET, **settings)
+    made = TopicInMemory(**PARQUET, **settings)
     made.produce(0, *values({"id": 1, "to": {"zip": "a"}}, {"id": 2, "to": {"zip": "b"}}))
     made.produce(1, *values({"id": 3, "note": "x", "to": {"zip": "c", "street": "d"}}, {"id": "x"}, {"id": 5}))
     return made
@@ -88,7 +88,7 @@ GATES = [
 def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
     gate: dict[str, Any], words: str, exactly_once: bool
 ) -> None:
-    made = World(**PARQUET, **TOLERANT, exactly_once=exactly_once, schema={"required": ["id"], "gate": gate})
+    made = TopicInMemory(**PARQUET, **TOLERANT, exactly_once=exactly_once, schema={"required": ["id"], "gate": gate})
     made.produce(0, *values({"id": 1}, {"n": 2}, {"id": 3}))
     target = made.target()
     with pytest.raises(GateError) as error:
@@ -106,13 +106,13 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
 
 @pytest.mark.parametrize("gate", [{"min_rows": 1}, {"max_dead_letters": "50%"}, {"max_dead_letters": "60%"}])
 def test_a_gate_lets_through_what_is_no_more_and_no_less_than_it_asks_for(gate: dict[str, Any]) -> None:
-    made = World(**PARQUET, **TOLERANT, schema={"gate": gate}).produce(0, b'{"id":1}', b"{")
+    made = TopicInMemory(**PARQUET, **TOLERANT, schema={"gate": gate}).produce(0, b'{"id":1}', b"{")
     (landed,) = land(made.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (1, 1)
 
 
 def test_a_gate_lets_through_what_read_no_record() -> None:
-    made = World(**PARQUET, schema={"gate": {"min_rows": 1}}).produce(0, None)
+    made = TopicInMemory(**PARQUET, schema={"gate": {"min_rows": 1}}).produce(0, None)
     made.settings["nulls"] = "skip"
     with pytest.raises(GateError):
         land(made.target(), [FIRST])
@@ -158,7 +158,7 @@ def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at
     format: str, compatibility: str, sizes: list[int]
 ) -> None:
     with serving() as registry:
-        made = World(
+        made = TopicInMemory(
             format={"type": format},
             converter={"value": "avro", "registry": {"url": registry.url}},
             flush={"count": 20 if compatibility == "backward" else 10},
@@ -177,7 +177,7 @@ def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at
 def test_fields_that_got_the_default_of_a_newer_schema_are_counted_in_the_commit() -> None:
     defaulted = {**V2, "fields": [*V1["fields"], {"name": "note", "type": "string", "default": "none"}]}
     with serving() as registry:
-        made = World(
+        made = TopicInMemory(
             **PARQUET,
             converter={"value": "avro", "registry": {"url": registry.url}},
             schema={"compatibility": "backward"},

@@ -10,10 +10,10 @@ from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.plan.tile import TileRange
 from s3lake.land.landing import land, rewrite
 from s3lake.source.record_batches import OffsetRange
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 
 
-class Elected(World):
+class Elected(TopicInMemory):
     """Where `cut` is set another leader begins there before the next records are read, and three more are written."""
 
     cut: int | None = None
@@ -37,7 +37,7 @@ def world() -> Elected:
     return world
 
 
-def landed(world: World) -> list[bytes]:
+def landed(world: TopicInMemory) -> list[bytes]:
     bodies = [body for key, (body, _) in world.store.objects.items() if not key.startswith(world.sink.index.prefix)]
     return sorted(line for body in bodies for line in body.split())
 

@@ -21,7 +21,7 @@ from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import until
-from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, Given, TopicInMemory
 from s3lake_tests.land.in_process import Session
 
 Result = list[LandedHour] | BaseException
@@ -33,15 +33,15 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_jobs, "PATIENCE_S", PATIENCE_S)
 
 
-def topics(*sizes: int, **settings: Any) -> list[World]:
+def topics(*sizes: int, **settings: Any) -> list[TopicInMemory]:
     """A world for each topic, of so many records, each of which says which topic it is of."""
-    worlds = [World(**settings) for _ in sizes]
+    worlds = [TopicInMemory(**settings) for _ in sizes]
     for number, (world, size) in enumerate(zip(worlds, sizes, strict=True)):
         world.produce(0, *(b'{"topic":%d,"n":%d}' % (number, at) for at in range(size)))
     return worlds
 
 
-def land(worlds: list[World], session: Session, upto: str = FIRST, **last: Any) -> list[Result]:
+def land(worlds: list[TopicInMemory], session: Session, upto: str = FIRST, **last: Any) -> list[Result]:
     """Land them together; `last` are parts of the last one."""
     targets = [*(world.target() for world in worlds[:-1]), worlds[-1].target(**last)]
     hours = [FIRST, SECOND] if upto == SECOND else [FIRST]
@@ -53,7 +53,7 @@ def landing(target: TopicSink, *hours: str) -> Callable[[RunRequest], list[Lande
     return lambda run: land_topic(target, hours, run=run)
 
 
-def bodies(world: World) -> bytes:
+def bodies(world: TopicInMemory) -> bytes:
     """All data that is there."""
     return b"".join(body for key, (body, _) in world.store.objects.items() if not key.startswith(".indexes/"))
 

@@ -8,12 +8,12 @@ import pytest
 from s3lake.errors import DataLossError
 from s3lake.land.landing import land, rewrite
 from s3lake.land.target import TopicSink
-from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TopicInMemory
 
 
-def grown() -> tuple[World, TopicSink]:
+def grown() -> tuple[TopicInMemory, TopicSink]:
     """Two hours of columns, the second one open."""
-    world = World(format={"type": "parquet"})
+    world = TopicInMemory(format={"type": "parquet"})
     for number in (0, 1):
         world.produce(number, b'{"id": 1}')
     target = world.target(now_minute=70)

@@ -13,16 +13,16 @@ from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC
-from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, Given, TopicInMemory
 from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
 
 
-def world(*values: bytes, **settings: Any) -> World:
-    return World(**settings).produce(0, *(values or (b'{"id":1}', b'{"id":2}', b'{"id":3}')))
+def world(*values: bytes, **settings: Any) -> TopicInMemory:
+    return TopicInMemory(**settings).produce(0, *(values or (b'{"id":1}', b'{"id":2}', b'{"id":3}')))
 
 
-def keys(made: World) -> list[str]:
+def keys(made: TopicInMemory) -> list[str]:
     """Of its objects but for the index."""
     return [key for key in made.store.objects if not key.startswith(".indexes/")]
 
@@ -49,7 +49,7 @@ def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_r
 
 def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_SAMPLE", 2)
-    made = World(partitions=2, format={"type": "parquet"}).produce(0, *[b'{"id":1}'] * 3)
+    made = TopicInMemory(partitions=2, format={"type": "parquet"}).produce(0, *[b'{"id":1}'] * 3)
     made.produce(0, b'{"id":1}', partition=1)
     land(made.target(reader=(given := Given(made))), [FIRST])
     assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 2)), (TOPIC, OffsetRange(1, 0, 1))]
@@ -151,7 +151,9 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(
 
 
 def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped() -> None:
-    made = World(partitions=2, exactly_once=False, layout={"template": "latest/{key}"}).produce(0, b"1", b"2", key=b"k")
+    made = TopicInMemory(partitions=2, exactly_once=False, layout={"template": "latest/{key}"}).produce(
+        0, b"1", b"2", key=b"k"
+    )
     made.produce(0, b"3", partition=1, key=b"k")
     (landed,) = land(made.target(), [FIRST])
     (manifest,) = landed.manifests

@@ -11,7 +11,7 @@ from s3lake.land.landing import land, rewrite
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
 from s3lake_tests.land import at_hand
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, UnstagedTopic
 
 
 class RecordedCalls:
@@ -37,7 +37,7 @@ class RecordedCalls:
 
 
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
-    target = World(batch_records=4).target()
+    target = UnstagedTopic(batch_records=4).target()
     observer = RecordedCalls()
     land(target, [FIRST, SECOND], observer)
     for hour in (FIRST, SECOND):
@@ -50,7 +50,7 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
 
 
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
-    world = World()
+    world = UnstagedTopic()
     land(world.target(), [FIRST, SECOND])
     target = world.target()
     observer = RecordedCalls()
@@ -59,7 +59,7 @@ def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
-    target = World().target(now_minute=130)
+    target = UnstagedTopic().target(now_minute=130)
     observer = RecordedCalls()
     (landed,) = land(target, [THIRD], observer)
     assert observer.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
@@ -67,7 +67,7 @@ def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed()
 
 
 def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
-    target = World().target()
+    target = UnstagedTopic().target()
     observer = RecordedCalls()
 
     def refuse(attempt: Attempt) -> None:
@@ -81,7 +81,7 @@ def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
 
 
 def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
-    world = World()
+    world = UnstagedTopic()
     target = world.target()
     observer = RecordedCalls()
 
@@ -111,7 +111,7 @@ def logged(target: TopicSink, caplog: pytest.LogCaptureFixture, *hours: str) -> 
 
 
 def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World(batch_records=2).produce(0, *[b'{"id":1}'] * 5)
+    world = at_hand.TopicInMemory(batch_records=2).produce(0, *[b'{"id":1}'] * 5)
     lines = logged(world.target(), caplog, FIRST)
     assert [line.split(f"events orders {FIRST}: ") for line in lines] == [
         ["", "5 offsets in 3 micro-batches"],
@@ -121,7 +121,7 @@ def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixt
 
 
 def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World(sidecars={"keys": "json"}, errors={"tolerance": "all", "retry_interval": 0})
+    world = at_hand.TopicInMemory(sidecars={"keys": "json"}, errors={"tolerance": "all", "retry_interval": 0})
     world.produce(0, b'{"id":1}', b"no json")
     target = world.target()
     _, committed = logged(target, caplog, FIRST)
@@ -131,7 +131,7 @@ def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.Lo
 
 
 def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    world = at_hand.World().produce(0, b'{"id":1}')
+    world = at_hand.TopicInMemory().produce(0, b'{"id":1}')
     world.produce(24 * 365, b'{"id":2}')
     world.produce(1, b'{"id":3}')
     *_, warning = logged(world.target(), caplog, FIRST)
@@ -146,7 +146,7 @@ UNJOINABLE = {"type": "csv", "header": False}
 
 def merged(now_minute: float = 600, **settings: Any) -> RecordedCalls:
     """Return the calls for an hour of five records in commits of two."""
-    world = at_hand.World(batch_records=2, **settings).produce(0, *[b'{"id":1}'] * 5)
+    world = at_hand.TopicInMemory(batch_records=2, **settings).produce(0, *[b'{"id":1}'] * 5)
     target = world.target(now_minute)
     observer = RecordedCalls()
     land(target, [FIRST], observer)
@@ -174,23 +174,23 @@ def test_an_hour_under_way_and_one_of_a_sink_that_merges_none_keep_their_commits
 
 
 @pytest.fixture
-def world() -> at_hand.World:
+def world() -> at_hand.TopicInMemory:
     """A sink whose table follows, and hours of two commits and of one."""
-    world = at_hand.World(batch_records=2).produce(0, b"1", b"2", b"3")
+    world = at_hand.TopicInMemory(batch_records=2).produce(0, b"1", b"2", b"3")
     world.produce(1, b"4")
     world.table = at_hand.Table(world.store)
     return world
 
 
 def test_the_table_is_brought_to_all_hours_of_a_run_first_and_then_to_each_whose_commits_changed(
-    world: at_hand.World,
+    world: at_hand.TopicInMemory,
 ) -> None:
     land(world.target(), [FIRST, SECOND])
     followed = [hours for hours, _ in world.table.followed]
     assert followed == [(FIRST, SECOND), (FIRST,), (FIRST,), (FIRST,), (SECOND,)]
 
 
-def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
+def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.TopicInMemory) -> None:
     target = world.target()
     observer = RecordedCalls()
     land(target, [FIRST], observer)
@@ -206,7 +206,7 @@ def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.
     ]
 
 
-def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) -> None:
+def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.TopicInMemory) -> None:
     land(world.target(), [FIRST])
     target = world.target()
     observer = RecordedCalls()
@@ -215,7 +215,7 @@ def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) 
     assert len(world.table.followed[-1][1]) == 2
 
 
-def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand.World) -> None:
+def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand.TopicInMemory) -> None:
     world.table.away = range(1, 99)
     target = world.target()
     observer = RecordedCalls()

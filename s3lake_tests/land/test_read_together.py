@@ -14,7 +14,7 @@ from s3lake.lake.objects.spark_columns import build_read_schema
 from s3lake.lake.readback.committed import open_input, read_object, read_recorded_columns
 from s3lake.land.landing import land
 from s3lake.records.schema.columns.types import to_document
-from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TOPIC, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TOPIC, TopicInMemory
 from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed, serving
 
@@ -33,12 +33,12 @@ def values(registry: SchemaRegistry, type: str, *cells: Any) -> list[bytes]:
     return [framed(number, datum(schema, {"n": cell})) for cell in cells]
 
 
-def world(registry: SchemaRegistry, format: str = "parquet", partitions: int = 1) -> World:
+def world(registry: SchemaRegistry, format: str = "parquet", partitions: int = 1) -> TopicInMemory:
     converter = {"value": "avro", "registry": {"url": registry.url}}
-    return World(partitions, format={"type": format}, converter=converter, errors={"tolerance": "all"})
+    return TopicInMemory(partitions, format={"type": format}, converter=converter, errors={"tolerance": "all"})
 
 
-def read_all(made: World) -> list[Any]:
+def read_all(made: TopicInMemory) -> list[Any]:
     """What the reader of committed objects has of all hours, and, of Parquet, what Arrow's own scanner has."""
     committed = open_input(made.sink, TOPIC, made.store, None, allow_incomplete=True)
     schema = build_read_schema(committed.form, committed.recorded)
@@ -53,7 +53,7 @@ def read_all(made: World) -> list[Any]:
     return cells
 
 
-def letters(made: World) -> list[str]:
+def letters(made: TopicInMemory) -> list[str]:
     lines = [
         json.loads(line)
         for key, (body, *_) in made.store.objects.items()
@@ -139,7 +139,7 @@ def test_columns_that_another_hour_records_meanwhile_are_kept_to(registry: Schem
 
 
 def test_a_plain_key_with_a_dot_does_not_loosen_a_nested_column() -> None:
-    made = World(format={"type": "parquet"}, errors={"tolerance": "all"})
+    made = TopicInMemory(format={"type": "parquet"}, errors={"tolerance": "all"})
     made.produce(0, b'{"a.b": 0.5, "n": 1}')
     made.produce(1, b'{"a": {"b": %d}, "n": 2}' % LARGE)
     made.produce(2, b'{"a": {"b": 0.5}, "n": 3}', b'{"a.b": 1.5, "n": 4}')

@@ -13,12 +13,12 @@ from s3lake.index.store.s3 import S3Store
 from s3lake.land.landing import batch_limit, land
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.stores import CountedStore
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, UnstagedTopic
 
 
-def world(**settings: Any) -> World:
+def world(**settings: Any) -> UnstagedTopic:
     """One in which there are files."""
-    made = World(**settings)
+    made = UnstagedTopic(**settings)
     made.lands = Filed
     return made
 
@@ -67,7 +67,7 @@ def test_the_first_hour_takes_what_is_older_where_the_sink_begins_at_the_log_s_s
 
 
 def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = World()
+    made = UnstagedTopic()
     made.kafka.delete_topic()
     monkeypatch.setattr(made.kafka, "topics", lambda: ["clicks", "order", "users"], raising=False)
     with pytest.raises(ConfigurationError, match=r"sink events: topic 'orders' does not exist.*did you mean 'order'"):
@@ -75,14 +75,14 @@ def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch:
 
 
 def test_a_topic_that_is_waited_for_has_empty_hours() -> None:
-    made = World(missing_topic="wait")
+    made = UnstagedTopic(missing_topic="wait")
     made.kafka.delete_topic()
     (landed,) = land(made.target(), [FIRST])
     assert (landed.tile, landed.new) == (Tile(FIRST, {}), 0)
 
 
 def test_a_topic_that_was_deleted_is_no_topic_that_never_was() -> None:
-    made = World()
+    made = UnstagedTopic()
     land(made.target(now_minute=30), [FIRST])
     made.kafka.delete_topic()
     with pytest.raises(DataLossError, match="was deleted"):
@@ -188,7 +188,7 @@ def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
     ],
 )
 def test_a_micro_batch_reads_no_more_than_one_commit_can_list_files_of(settings: dict[str, Any], limit: int) -> None:
-    assert batch_limit(World(flush={"count": 3}, **settings).sink) == limit
+    assert batch_limit(UnstagedTopic(flush={"count": 3}, **settings).sink) == limit
 
 
 def refusing(most: int, target: Landed) -> Landed:
@@ -230,7 +230,7 @@ class Encrypting(CountedStore, S3Store):
 
 @pytest.mark.parametrize(("store", "exactly_once"), [(CountedStore, True), (Encrypting, False)])
 def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[CountedStore], exactly_once: bool) -> None:
-    made = World(prefix="lake", exactly_once=exactly_once)
+    made = UnstagedTopic(prefix="lake", exactly_once=exactly_once)
     made.store = tried = store()
     land(made.target(), [FIRST])
     begun = [key for name, key in tried.calls if name == "create_upload"]

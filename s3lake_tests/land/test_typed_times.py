@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
@@ -55,7 +55,7 @@ def registry() -> Iterator[SchemaRegistry]:
 
 def hours_of(converter: str, value: bytes, *, times: str, format: str, url: str, field: str = "at", **more: Any) -> Any:
     """The hours of the directories of a record's files, and whether all that landed is verified; None for a letter."""
-    world = World(
+    world = VerifiedTopic(
         format={"type": format},
         converter={"value": converter, "times": times, **({"registry": {"url": url}} if url else {})},
         layout={
@@ -153,7 +153,7 @@ def test_records_of_two_units_in_one_batch(registry: SchemaRegistry) -> None:
         registry.add(record(("at", {"type": "long", "logicalType": name})))
         for name in ("timestamp-micros", "timestamp-millis")
     ]
-    world = World(
+    world = VerifiedTopic(
         format={"type": "json"},
         converter={"value": "avro", "registry": {"url": registry.url}},
         layout={"template": "{topic}/{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}},

@@ -342,12 +342,12 @@ def test_verify_says_that_kafka_has_nothing_to_compare_with() -> None:
 
 
 def test_a_topic_does_not_land_in_the_index_of_a_table_nor_a_table_in_that_of_a_topic() -> None:
-    world = at_hand.World().produce(0, b"{}")
+    world = at_hand.TopicInMemory().produce(0, b"{}")
     land(world.target(), [at_hand.FIRST])
     other = targets.target_of(target_of().sink, world.target().index)
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
         land_value(other, HOUR, numbers(1))
-    table = at_hand.World()
+    table = at_hand.TopicInMemory()
     land_value(targets.target_of(target_of().sink, table.target().index), at_hand.FIRST, numbers(1))
     table.produce(1, b"{}")
     with pytest.raises(ConfigurationError, match="holds tables of this name that an asset handed in"):

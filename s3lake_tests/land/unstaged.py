@@ -44,7 +44,7 @@ class Filed(Landed):
         return File(key, upload, (part,), partition, read.start, read.end - 1, read.read, read.read)
 
 
-class World(at_hand.World):
+class UnstagedTopic(at_hand.TopicInMemory):
     """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
 
     lands: type[TopicSink] = Landed

@@ -18,7 +18,7 @@ from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.records.schema import registry as module
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.sinks import make_sink
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 ORDER = {
@@ -81,7 +81,7 @@ def test_a_column_is_what_its_field_says(
 
 
 def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
-    topic = World(format={"type": "parquet"}, converter={"value": "connect_json"})
+    topic = TopicInMemory(format={"type": "parquet"}, converter={"value": "connect_json"})
     for number, text in enumerate(("The order's key.", "Its key.")):
         fields = [{"field": "id", "type": "int64", "doc": text}, {"field": "city", "type": "string"}]
         row = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "city": "Bern"}}

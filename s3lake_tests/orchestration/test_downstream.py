@@ -15,7 +15,7 @@ LANDED, SEALED = sink_key(SINK, "orders"), sealed_key(SINK, "orders")
 HOURLY, DAILY = dg.AssetKey("hourly"), dg.AssetKey("daily")
 
 
-class World:
+class DownstreamAssets:
     """Assets downstream of sealed hours, one by the hour and one by the day, and ticks of what materialises them."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
@@ -65,16 +65,16 @@ class World:
 
 
 @pytest.fixture
-def world(instance: dg.DagsterInstance) -> World:
-    return World(instance)
+def world(instance: dg.DagsterInstance) -> DownstreamAssets:
+    return DownstreamAssets(instance)
 
 
-def test_an_hour_that_is_landed_in_part_fires_nothing(world: World) -> None:
+def test_an_hour_that_is_landed_in_part_fires_nothing(world: DownstreamAssets) -> None:
     world.happens(LANDED, TEN)
     assert world.tick() == []
 
 
-def test_a_sealed_hour_fires_once_and_again_when_it_was_rewritten(world: World) -> None:
+def test_a_sealed_hour_fires_once_and_again_when_it_was_rewritten(world: DownstreamAssets) -> None:
     world.happens(SEALED, TEN)
     assert world.tick() == [("hourly", TEN)]
     world.happens(HOURLY, TEN)
@@ -84,12 +84,12 @@ def test_a_sealed_hour_fires_once_and_again_when_it_was_rewritten(world: World) 
     assert world.tick() == [("hourly", TEN)]
 
 
-def test_several_hours_of_one_tick_fire_each_however_old_they_are(world: World) -> None:
+def test_several_hours_of_one_tick_fire_each_however_old_they_are(world: DownstreamAssets) -> None:
     world.happens(SEALED, "2026-01-04T03", ELEVEN)
     assert world.tick() == [("hourly", "2026-01-04T03"), ("hourly", ELEVEN)]
 
 
-def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
+def test_a_day_fires_once_all_its_hours_are_sealed(world: DownstreamAssets) -> None:
     day = list(hours.span("2026-01-05T00", "2026-01-05T23"))
     world.happens(SEALED, *day[:-1])
     assert ("daily", "2026-01-05") not in world.tick()
@@ -101,10 +101,10 @@ def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
 
 def test_hours_that_were_sealed_before_the_first_evaluation_fire_nothing(instance: dg.DagsterInstance) -> None:
     instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
-    assert World(instance).tick() == []
+    assert DownstreamAssets(instance).tick() == []
 
 
-def test_an_hour_that_is_rewritten_after_the_asset_between_two_ticks_fires_again(world: World) -> None:
+def test_an_hour_that_is_rewritten_after_the_asset_between_two_ticks_fires_again(world: DownstreamAssets) -> None:
     world.happens(SEALED, TEN)
     assert world.tick() == [("hourly", TEN)]
     world.happens(HOURLY, TEN)
@@ -112,7 +112,7 @@ def test_an_hour_that_is_rewritten_after_the_asset_between_two_ticks_fires_again
     assert world.tick() == [("hourly", TEN)]
 
 
-def test_an_hour_that_is_rewritten_while_the_asset_is_made_of_it_fires_again(world: World) -> None:
+def test_an_hour_that_is_rewritten_while_the_asset_is_made_of_it_fires_again(world: DownstreamAssets) -> None:
     world.happens(SEALED, TEN)
     assert world.tick() == [("hourly", TEN)]
     world.happens(SEALED, TEN)
@@ -122,7 +122,7 @@ def test_an_hour_that_is_rewritten_while_the_asset_is_made_of_it_fires_again(wor
     assert world.tick() == []
 
 
-def test_a_day_with_an_hour_that_is_rewritten_while_it_is_made_fires_again(world: World) -> None:
+def test_a_day_with_an_hour_that_is_rewritten_while_it_is_made_fires_again(world: DownstreamAssets) -> None:
     world.happens(SEALED, *hours.span("2026-01-05T00", "2026-01-05T23"))
     assert ("daily", "2026-01-05") in world.tick()
     world.happens(SEALED, TEN)
@@ -130,7 +130,7 @@ def test_a_day_with_an_hour_that_is_rewritten_while_it_is_made_fires_again(world
     assert ("daily", "2026-01-05") in world.tick()
 
 
-def test_an_hour_that_is_sealed_and_followed_in_one_run_fires_nothing_more(world: World) -> None:
+def test_an_hour_that_is_sealed_and_followed_in_one_run_fires_nothing_more(world: DownstreamAssets) -> None:
     @dg.asset(key=SEALED, partitions_def=hours_of(SINK))
     def sealed() -> None: ...
 

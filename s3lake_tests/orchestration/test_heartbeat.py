@@ -15,7 +15,7 @@ from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
-from s3lake_tests.orchestration.test_sensor import World
+from s3lake_tests.orchestration.test_sensor import SensorTicks
 from s3lake_tests.orchestration.unstaged_runs import OneTopic
 from s3lake_tests.orchestration.world import add_run
 
@@ -26,62 +26,64 @@ MAKING_MS = 20_000
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(monkeypatch, "{name: events}")
+def world(monkeypatch: pytest.MonkeyPatch) -> SensorTicks:
+    made = SensorTicks(monkeypatch, "{name: events}")
     made.now = int(time.time() * 1000)
     made.write(Tile(hours.key_of_ms(made.now), {0: TileRange(0, 10)}, pending="c"))
     return made
 
 
-def run(world: World, status: dg.DagsterRunStatus, tags: dict[str, str], **more: Any) -> str:
+def run(world: SensorTicks, status: dg.DagsterRunStatus, tags: dict[str, str], **more: Any) -> str:
     return add_run(world.instance, "land_events", status, tags=tags, **more).run_id
 
 
-def beaten(world: World) -> dict[str, str]:
+def beaten(world: SensorTicks) -> dict[str, str]:
     """A last beat, after the run was made, however long that takes."""
     return {dagster_names.HEARTBEAT: str(world.now + MAKING_MS)}
 
 
-def status_of(world: World, run_id: str) -> dg.DagsterRunStatus:
+def status_of(world: SensorTicks, run_id: str) -> dg.DagsterRunStatus:
     found = world.instance.get_run_by_id(run_id)
     assert found is not None
     return found.status
 
 
 class TestSilence:
-    def test_a_run_that_says_nothing_any_more_is_ended_and_asked_for_again_in_the_same_tick(self, world: World) -> None:
+    def test_a_run_that_says_nothing_any_more_is_ended_and_asked_for_again_in_the_same_tick(
+        self, world: SensorTicks
+    ) -> None:
         dead = run(world, STARTED, OURS | beaten(world))
         assert "has not ended" in world.tick(MAKING_MS + SILENT_MS - 1).skip_message
         assert status_of(world, dead) == STARTED
         assert len(world.tick(1).run_requests) == 1
         assert status_of(world, dead) == FAILURE
 
-    def test_a_backfill_that_died_is_ended_too_for_it_has_the_pool(self, world: World) -> None:
+    def test_a_backfill_that_died_is_ended_too_for_it_has_the_pool(self, world: SensorTicks) -> None:
         dead = run(world, STARTED, beaten(world), asset_selection=frozenset({KEY}))
         other = run(world, STARTED, beaten(world), asset_selection=frozenset({dg.AssetKey(["s3", "events", "clicks"])}))
         world.now += MAKING_MS + SILENT_MS
         assert len(world.tick().run_requests) == 1
         assert (status_of(world, dead), status_of(world, other)) == (FAILURE, STARTED)
 
-    def test_a_run_that_goes_on_with_steps_that_are_not_ours_is_left_alone(self, world: World) -> None:
+    def test_a_run_that_goes_on_with_steps_that_are_not_ours_is_left_alone(self, world: SensorTicks) -> None:
         busy = run(world, STARTED, {dagster_names.HEARTBEAT: "ended"}, asset_selection=frozenset({KEY}))
         world.now += 10 * SILENT_MS
         world.tick()
         assert status_of(world, busy) == STARTED
 
-    def test_a_run_that_never_said_anything_is_nobodys_unless_a_sensor_asked_for_it(self, world: World) -> None:
+    def test_a_run_that_never_said_anything_is_nobodys_unless_a_sensor_asked_for_it(self, world: SensorTicks) -> None:
         asked, foreign = run(world, STARTED, OURS), run(world, STARTED, {}, asset_selection=frozenset({KEY}))
         world.now += FIRST_MS + 5000
         assert len(world.tick().run_requests) == 1
         assert (status_of(world, asked), status_of(world, foreign)) == (FAILURE, STARTED)
 
-    def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: World) -> None:
+    def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: SensorTicks) -> None:
         retry = run(world, STARTED, OURS | {dagster_names.HEARTBEAT: str(world.now - 100_000)})
         world.now += FIRST_MS - 1
         assert "has not ended" in world.tick().skip_message
         assert status_of(world, retry) == STARTED
 
-    def test_a_run_is_not_requested_if_dagster_starts_it_again_itself(self, world: World) -> None:
+    def test_a_run_is_not_requested_if_dagster_starts_it_again_itself(self, world: SensorTicks) -> None:
         retries = {"run_retries": {"enabled": True, "max_retries": 1}}
         with dg.DagsterInstance.ephemeral(settings=retries) as instance:
             world.instance, world.now = instance, int(time.time() * 1000)
@@ -89,7 +91,7 @@ class TestSilence:
             world.now += MAKING_MS + SILENT_MS
             assert "Dagster starts it again" in world.tick().skip_message
 
-    def test_it_no_longer_holds_slots_of_a_pool(self, world: World) -> None:
+    def test_it_no_longer_holds_slots_of_a_pool(self, world: SensorTicks) -> None:
         with instances.in_files(concurrency={"pools": {"granularity": "op"}}) as instance:
             world.instance, world.now = instance, int(time.time() * 1000)
             storage = instance.event_log_storage
@@ -104,7 +106,7 @@ class TestSilence:
 class TestFailures:
     @pytest.mark.parametrize(("failures", "minutes"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9, 10)])
     def test_each_failed_run_makes_the_next_one_wait_twice_as_long_up_to_ten_minutes(
-        self, failures: int, minutes: int, world: World
+        self, failures: int, minutes: int, world: SensorTicks
     ) -> None:
         for _ in range(failures):
             run(world, FAILURE, OURS)
@@ -114,7 +116,7 @@ class TestFailures:
         world.now = ended + minutes * runs.SOON_MS + 1_000
         assert len(world.tick().run_requests) == 1
 
-    def test_runs_that_failed_before_the_topic_was_landed_last_count_no_more(self, world: World) -> None:
+    def test_runs_that_failed_before_the_topic_was_landed_last_count_no_more(self, world: SensorTicks) -> None:
         run(world, FAILURE, OURS)
         hour = hours.key_of_ms(world.now)
         world.write(Tile(hour, {0: TileRange(0, 10)}, pending="c", sums=Sums(landed_ms=int(time.time() * 1000) + 1)))

@@ -46,7 +46,7 @@ def job() -> dg.JobDefinition:
     return definitions.resolve_job_def("checks")
 
 
-class World:
+class CheckedIndex:
     """An index of three hours of ten records each, one commit an hour, all as it should be."""
 
     def __init__(self) -> None:
@@ -100,8 +100,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World()
+def world(monkeypatch: pytest.MonkeyPatch) -> CheckedIndex:
+    made = CheckedIndex()
     monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: made.store)
     monkeypatch.setattr(sources, "open_source", lambda *_: made.kafka)
     return made
@@ -113,7 +113,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     ids=["all hours", "a range", "an hour"],
 )
 def test_every_check_passes_of_each_hour_of_the_run_where_everything_is_as_it_should_be(
-    tags: dict[str, str], looked_at: list[str], world: World
+    tags: dict[str, str], looked_at: list[str], world: CheckedIndex
 ) -> None:
     evaluations = world.run(tags).get_asset_check_evaluations()
     assert [(one.partition, one.check_name, one.passed) for one in evaluations] == [
@@ -121,7 +121,7 @@ def test_every_check_passes_of_each_hour_of_the_run_where_everything_is_as_it_sh
     ]
 
 
-def test_all_pass_where_there_is_nothing_to_land(world: World) -> None:
+def test_all_pass_where_there_is_nothing_to_land(world: CheckedIndex) -> None:
     world.store.objects.clear()
     world.kafka.logs["orders"], world.kafka.since = {0: 0}, {0: 0}
     evaluations = world.run({"dagster/partition": TEN}).get_asset_check_evaluations()
@@ -132,7 +132,9 @@ OFFSETS, ROWS, LAG, DEAD = NAMES
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 AHEAD = {0: (20, 7_226_582_400_000)}
 Place = tuple[str, str]
-STATES: dict[str, tuple[Callable[[World], object], dict[Place, dg.AssetCheckSeverity], dict[Place, dict[str, Any]]]] = {
+STATES: dict[
+    str, tuple[Callable[[CheckedIndex], object], dict[Place, dg.AssetCheckSeverity], dict[Place, dict[str, Any]]]
+] = {
     "a gap between hours": (
         lambda world: world.tile(TEN, 11, 20),
         {(NINE, OFFSETS): ERROR, (TEN, OFFSETS): ERROR, (TEN, ROWS): ERROR},
@@ -203,10 +205,10 @@ STATES: dict[str, tuple[Callable[[World], object], dict[Place, dg.AssetCheckSeve
 
 @pytest.mark.parametrize(("change", "red", "said"), STATES.values(), ids=STATES)
 def test_each_check_is_red_of_the_hours_that_it_concerns(
-    change: Callable[[World], object],
+    change: Callable[[CheckedIndex], object],
     red: dict[Place, dg.AssetCheckSeverity],
     said: dict[Place, dict[str, Any]],
-    world: World,
+    world: CheckedIndex,
 ) -> None:
     change(world)
     evaluations = world.run(dagster_names.range_tags(NINE, NOON)).get_asset_check_evaluations()
@@ -218,14 +220,14 @@ def test_each_check_is_red_of_the_hours_that_it_concerns(
 
 
 class TestOutages:
-    def test_an_outage_of_a_moment_is_tried_again(self, world: World) -> None:
+    def test_an_outage_of_a_moment_is_tried_again(self, world: CheckedIndex) -> None:
         world.tile(NOON, 30, None)
         world.kafka.outages = 2
         result = world.run({"dagster/partition": NOON})
         assert result.success
         assert len(result.get_asset_check_evaluations()) == len(NAMES)
 
-    def test_an_index_that_cannot_be_read_is_not_tried_again(self, world: World) -> None:
+    def test_an_index_that_cannot_be_read_is_not_tried_again(self, world: CheckedIndex) -> None:
         world.store.put(world.index.head_key, b"{ no index")
         result = world.run()
         assert not result.success
@@ -250,7 +252,7 @@ class TestMemory:
         return set(found.subset_value.get_partition_keys()) if found else set()
 
     def test_a_red_hour_stays_red_while_others_are_green_until_it_is_fine(
-        self, world: World, instance: dg.DagsterInstance
+        self, world: CheckedIndex, instance: dg.DagsterInstance
     ) -> None:
         world.commit(TEN, 10, 20, landed=8, dead=2)
         self.materialise(instance, NINE, TEN)
@@ -268,7 +270,7 @@ class TestMemory:
         world.run({"dagster/partition": TEN}, instance)
         assert self.failed(instance, "dead_letters") == set()
 
-    def test_hours_of_a_range_are_not_left_as_planned(self, world: World, instance: dg.DagsterInstance) -> None:
+    def test_hours_of_a_range_are_not_left_as_planned(self, world: CheckedIndex, instance: dg.DagsterInstance) -> None:
         self.materialise(instance, TEN, ELEVEN)
         world.run(RANGE, instance)
         for status in set(AssetCheckExecutionResolvedStatus) - {AssetCheckExecutionResolvedStatus.SUCCEEDED}:

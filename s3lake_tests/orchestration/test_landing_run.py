@@ -24,7 +24,7 @@ from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.processes import until
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, UnstagedTopic
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
 from s3lake_tests.orchestration.world import catalog
@@ -305,7 +305,7 @@ class TestManyTopics:
     def test_hours_that_are_over_are_checked_and_sealed(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(World, "lands", Filed)
+        monkeypatch.setattr(UnstagedTopic, "lands", Filed)
         group = Group(instance, monkeypatch)
         group.land()
         for topic in TOPICS:

@@ -37,7 +37,7 @@ def project(*assets: Any) -> dg.Definitions:
     return dg.Definitions.merge(s3lake.build_definitions(make_config(SINK)), dg.Definitions(assets=assets))
 
 
-class World:
+class ZonedReports:
     """A daily report of New York next to one in UTC, and ticks of what materialises them."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
@@ -67,11 +67,11 @@ class World:
 
 
 @pytest.fixture
-def world(instance: dg.DagsterInstance) -> World:
-    return World(instance)
+def world(instance: dg.DagsterInstance) -> ZonedReports:
+    return ZonedReports(instance)
 
 
-def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(world: World) -> None:
+def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(world: ZonedReports) -> None:
     of_day = list(hours.span("2026-11-01T04", "2026-11-02T04"))
     world.happens(SEALED, *of_day[:-1])
     assert ("local", "2026-11-01") not in world.tick()
@@ -81,7 +81,7 @@ def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(world: World)
     assert world.tick() == []
 
 
-def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: World) -> None:
+def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: ZonedReports) -> None:
     world.happens(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
     assert world.tick() == [("local", "2026-11-01")]
     world.happens(dg.AssetKey("local"), "2026-11-01")
@@ -90,7 +90,7 @@ def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: World
     assert world.tick() == [("local", "2026-11-01")]
 
 
-def test_a_local_day_fires_beside_one_in_utc(world: World) -> None:
+def test_a_local_day_fires_beside_one_in_utc(world: ZonedReports) -> None:
     world.happens(SEALED, *hours.span("2026-11-01T00", "2026-11-02T04"))
     assert world.tick() == [("local", "2026-11-01"), ("utc", "2026-11-01")]
 
@@ -119,7 +119,7 @@ def test_an_asset_that_follows_nothing_is_of_no_sensor() -> None:
     assert targets(project(report("local", MAPPED, NEW_YORK, follows=False)))["follow_other_zones"] == set()
 
 
-def test_the_sensor_ticks_in_the_code_server(world: World) -> None:
+def test_the_sensor_ticks_in_the_code_server(world: ZonedReports) -> None:
     repository = world.definitions.get_repository_def()
     sensor = repository.get_sensor_def("follow_other_zones")
 

@@ -18,7 +18,7 @@ from s3lake.orchestration.runs import SinkRuns, group_config, group_job_name, gr
 from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake_tests.index.commit.kafka import TOPIC
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, UnstagedTopic
 from s3lake_tests.orchestration.unstaged_runs import OneTopic, materialisations
 from s3lake_tests.orchestration.world import STAND_INS, catalog
 
@@ -27,7 +27,7 @@ FOURTH = hours.shift(THIRD, 1)
 
 @pytest.fixture
 def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTopic:
-    monkeypatch.setattr(World, "lands", Filed)
+    monkeypatch.setattr(UnstagedTopic, "lands", Filed)
     return OneTopic(instance, monkeypatch)
 
 
@@ -120,7 +120,7 @@ class TestRun:
 class TestMarker:
     @pytest.fixture
     def runs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTopic:
-        monkeypatch.setattr(World, "lands", Filed)
+        monkeypatch.setattr(UnstagedTopic, "lands", Filed)
         return OneTopic(instance, monkeypatch, sealed={"marker": "objects"})
 
     def marker(self, runs: OneTopic) -> tuple[bytes, str]:

@@ -14,7 +14,7 @@ TOPICS = ("orders", "clicks")
 SINK = make_sink(topics=TOPICS, start=EIGHT)
 
 
-class World:
+class SealedHoursSensor:
     """The sensor of a sink, its clock, and the event log."""
 
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
@@ -62,16 +62,16 @@ class World:
 
 
 @pytest.fixture
-def world(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(instance, monkeypatch)
+def world(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> SealedHoursSensor:
+    return SealedHoursSensor(instance, monkeypatch)
 
 
-def test_nothing_is_expected_before_a_sink_s_first_hour_is_over_and_its_time(world: World) -> None:
+def test_nothing_is_expected_before_a_sink_s_first_hour_is_over_and_its_time(world: SealedHoursSensor) -> None:
     world.at(NINE, 14.9)
     assert world.tick() == []
 
 
-def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_green(world: World) -> None:
+def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_green(world: SealedHoursSensor) -> None:
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
@@ -83,7 +83,7 @@ def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_gree
     assert world.late("clicks", EIGHT) == []  # it was sealed in time
 
 
-def test_results_of_a_tick_are_not_repeated_if_its_cursor_was_lost(world: World) -> None:
+def test_results_of_a_tick_are_not_repeated_if_its_cursor_was_lost(world: SealedHoursSensor) -> None:
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     world.tick()
@@ -91,7 +91,7 @@ def test_results_of_a_tick_are_not_repeated_if_its_cursor_was_lost(world: World)
     assert world.tick() == []
 
 
-def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:
+def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: SealedHoursSensor) -> None:
     for topic in TOPICS:
         world.sealed(topic, NINE)
     world.at(TEN, 15)
@@ -101,14 +101,14 @@ def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:
     }
 
 
-def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World) -> None:
+def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: SealedHoursSensor) -> None:
     world.at("2026-03-05T10", 20)
     found = world.tick()
     assert len(found) == 2 * 48
     assert {one[1] for one in found} == set(hours.span("2026-03-03T10", "2026-03-05T09"))
 
 
-def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
+def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: SealedHoursSensor) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
     tags = dagster_names.range_tags(EIGHT, NINE)

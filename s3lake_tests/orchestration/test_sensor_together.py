@@ -37,7 +37,7 @@ def sink_of(settings: str, *topics: str) -> tuple[Config, Catalog]:
     return made, catalog(made.sink("events"), *topics)
 
 
-class World(Ticks):
+class TogetherTicks(Ticks):
     """The topics of a sink, one topic-partition each, and its index."""
 
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
@@ -92,8 +92,8 @@ def spans(result: Any) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(monkeypatch, 3)
+def world(monkeypatch: pytest.MonkeyPatch) -> TogetherTicks:
+    made = TogetherTicks(monkeypatch, 3)
     made.land_all()
     made.settle()
     return made
@@ -101,7 +101,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 class TestRequests:
     def test_one_run_is_for_all_topics_that_are_due(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        world = World(monkeypatch, 3)
+        world = TogetherTicks(monkeypatch, 3)
         result = world.tick()
         assert spans(result) == {f"{START}..{HOUR}": ["t0000", "t0001", "t0002"]}
         (request,) = result.run_requests
@@ -109,7 +109,7 @@ class TestRequests:
         assert request.tags[dagster_names.GROUP] == "3"
         assert request.tags["s3lake/reason"] == "hour_over"
 
-    def test_topics_have_their_own_hours(self, world: World) -> None:
+    def test_topics_have_their_own_hours(self, world: TogetherTicks) -> None:
         world.write(
             Tile("2026-01-05T09", {0: TileRange(0, 20, 50)}), Tile(HOUR, {0: TileRange(50, 100)}), topic="t0001"
         )
@@ -117,7 +117,7 @@ class TestRequests:
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0001"]}
 
     def test_records_that_would_wait_for_longer_than_the_interval_with_the_next_tick_are_due(
-        self, world: World
+        self, world: TogetherTicks
     ) -> None:
         world.append(10, "t0001")
         waited = 0
@@ -126,7 +126,7 @@ class TestRequests:
         assert found == {f"{HOUR}..{HOUR}": ["t0001"]}
         assert waited == 5 * MINUTE_MS - 2 * TICK_MS  # they came before the first, at most a tick before
 
-    def test_others_that_have_waited_for_half_of_it_come_along(self, world: World) -> None:
+    def test_others_that_have_waited_for_half_of_it_come_along(self, world: TogetherTicks) -> None:
         for topic, minutes in (("t0000", 2), ("t0001", 2), ("t0002", 0)):
             world.append(10, topic)
             world.tick(minutes * MINUTE_MS)
@@ -134,7 +134,9 @@ class TestRequests:
             pass
         assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001"]}
 
-    def test_the_rest_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(self, world: World) -> None:
+    def test_the_rest_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(
+        self, world: TogetherTicks
+    ) -> None:
         world.now = at(HOUR, 58)
         world.tick(0)
         world.append(10)
@@ -148,7 +150,7 @@ class TestRequests:
         assert world.now == at(HOUR, 65)
         assert found == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
 
-    def test_the_rest_of_an_hour_does_not_wait_for_long(self, world: World) -> None:
+    def test_the_rest_of_an_hour_does_not_wait_for_long(self, world: TogetherTicks) -> None:
         world.now = at(HOUR, 57)
         world.tick(0)
         world.append(10)
@@ -157,7 +159,7 @@ class TestRequests:
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
 
     def test_a_topic_that_does_not_exist_or_whose_index_cannot_be_read_keeps_no_other_waiting(
-        self, world: World
+        self, world: TogetherTicks
     ) -> None:
         world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         del world.kafka.logs["t0001"]
@@ -167,7 +169,9 @@ class TestRequests:
         )
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
-    def test_a_look_in_turn_at_a_topic_whose_index_cannot_be_read_does_not_stop_the_sensor(self, world: World) -> None:
+    def test_a_look_in_turn_at_a_topic_whose_index_cannot_be_read_does_not_stop_the_sensor(
+        self, world: TogetherTicks
+    ) -> None:
         world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         for _ in range(4):
             assert spans(world.tick()) == {}
@@ -181,7 +185,7 @@ class TestRuns:
     SPAN = f"{HOUR}..{HOUR}"
 
     @pytest.fixture(autouse=True)
-    def _due(self, world: World) -> None:
+    def _due(self, world: TogetherTicks) -> None:
         world.now = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
         world.store.objects.clear()
@@ -190,23 +194,23 @@ class TestRuns:
         self.SPAN = f"{current}..{current}"
         world.cursor = None
 
-    def test_topics_of_a_run_under_way_are_left_to_it(self, world: World) -> None:
+    def test_topics_of_a_run_under_way_are_left_to_it(self, world: TogetherTicks) -> None:
         world.run({self.SPAN: ["t0000", "t0001"]}, dg.DagsterRunStatus.STARTED)
         assert spans(world.tick(0)) == {self.SPAN: ["t0002"]}
 
-    def test_nothing_is_asked_for_while_a_run_waits_to_begin(self, world: World) -> None:
+    def test_nothing_is_asked_for_while_a_run_waits_to_begin(self, world: TogetherTicks) -> None:
         world.run({self.SPAN: ["t0000"]}, dg.DagsterRunStatus.QUEUED)
         result = world.tick(0)
         assert spans(result) == {}
         assert result.skip_message == "a run of this sink waits to begin"
 
-    def test_a_topic_that_a_backfill_lands_is_left_to_it(self, world: World) -> None:
+    def test_a_topic_that_a_backfill_lands_is_left_to_it(self, world: TogetherTicks) -> None:
         key = dg.AssetKey(["s3", "events", "t0001"])
         selected = frozenset({key})
         create_run_for_test(world.instance, asset_selection=selected, status=dg.DagsterRunStatus.STARTED)
         assert spans(world.tick(0)) == {self.SPAN: ["t0000", "t0002"]}
 
-    def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
+    def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: TogetherTicks) -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         world.now += 5_000  # after its start
         world.instance.add_run_tags(run.run_id, {dagster_names.HEARTBEAT: str(world.now)})
@@ -217,14 +221,16 @@ class TestRuns:
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
 
-    def fail(self, world: World, *failed: str) -> None:
+    def fail(self, world: TogetherTicks, *failed: str) -> None:
         """End a run of all topics that has failed some of them; without any, its process crashed."""
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         if failed:
             world.instance.add_run_tags(run.run_id, {dagster_names.FAILED: " ".join(failed)})
         world.instance.report_run_failed(run)
 
-    def test_a_topic_that_failed_is_requested_alone_after_a_minute_and_the_others_at_once(self, world: World) -> None:
+    def test_a_topic_that_failed_is_requested_alone_after_a_minute_and_the_others_at_once(
+        self, world: TogetherTicks
+    ) -> None:
         self.fail(world, "t0001")
         assert spans(world.tick(0)) == {self.SPAN: ["t0000", "t0002"]}
         together, alone = world.tick(2 * runs.SOON_MS).run_requests
@@ -235,21 +241,23 @@ class TestRuns:
         assert alone.asset_selection == [dg.AssetKey(["s3", "events", "t0001"])]
 
     def test_a_few_of_many_failed_topics_are_requested_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        world = World(monkeypatch, 30)
+        world = TogetherTicks(monkeypatch, 30)
         world.now = int(time.time() * 1000)
         run = world.run({f"{START}..{HOUR}": sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         world.instance.add_run_tags(run.run_id, {dagster_names.FAILED: " ".join(world.kafka.logs)})
         world.instance.report_run_failed(run)
         assert len(world.tick(2 * runs.SOON_MS).run_requests) == 10
 
-    def test_after_a_run_that_crashed_all_topics_are_requested_together_after_a_minute(self, world: World) -> None:
+    def test_after_a_run_that_crashed_all_topics_are_requested_together_after_a_minute(
+        self, world: TogetherTicks
+    ) -> None:
         self.fail(world)
         assert spans(world.tick(0)) == {}
         assert spans(world.tick(2 * runs.SOON_MS)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
 
 
 class TestAfterARun:
-    def request_and_land(self, world: World, each_ms: int = 0) -> None:
+    def request_and_land(self, world: TogetherTicks, each_ms: int = 0) -> None:
         """Records wait until they are due, and a run lands them."""
         world.append(10)
         while not spans(world.tick()):
@@ -257,13 +265,13 @@ class TestAfterARun:
         world.land_all(world.now + 5_000, each_ms)
         world.kafka.asked.clear()
 
-    def wait_until_due(self, world: World) -> dict[str, list[str]]:
+    def wait_until_due(self, world: TogetherTicks) -> dict[str, list[str]]:
         world.append(10)
         while not (found := spans(world.tick())):
             pass
         return found
 
-    def test_the_index_is_read_once_before_records_are_due_again(self, world: World) -> None:
+    def test_the_index_is_read_once_before_records_are_due_again(self, world: TogetherTicks) -> None:
         self.request_and_land(world)
         world.tick()
         world.store.requests.clear()
@@ -271,36 +279,38 @@ class TestAfterARun:
         world.tick()
         assert world.store.requests["get"] <= 3  # the look in turn
 
-    def test_records_that_came_meanwhile_are_due_an_interval_after_it_began(self, world: World) -> None:
+    def test_records_that_came_meanwhile_are_due_an_interval_after_it_began(self, world: TogetherTicks) -> None:
         self.request_and_land(world)
         began_ms = world.now + 1_000
         self.wait_until_due(world)
         assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
 
-    def test_all_topics_are_due_together_although_they_were_committed_one_after_another(self, world: World) -> None:
+    def test_all_topics_are_due_together_although_they_were_committed_one_after_another(
+        self, world: TogetherTicks
+    ) -> None:
         self.request_and_land(world, each_ms=20_000)
         assert self.wait_until_due(world) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
 
-    def test_kafka_is_asked_for_nothing_but_ends(self, world: World) -> None:
+    def test_kafka_is_asked_for_nothing_but_ends(self, world: TogetherTicks) -> None:
         self.request_and_land(world)
         self.wait_until_due(world)
         assert set(world.kafka.asked) == {"ends"}
 
-    def test_that_never_began_the_same_is_requested_again(self, world: World) -> None:
+    def test_that_never_began_the_same_is_requested_again(self, world: TogetherTicks) -> None:
         requested = self.wait_until_due(world)
         assert spans(world.tick()) == requested
 
 
 class TestNewTopics:
     @pytest.fixture
-    def matching(self, monkeypatch: pytest.MonkeyPatch) -> World:
-        world = World(monkeypatch, 1, "topics_regex: 't.*'")
+    def matching(self, monkeypatch: pytest.MonkeyPatch) -> TogetherTicks:
+        world = TogetherTicks(monkeypatch, 1, "topics_regex: 't.*'")
         world.land_all()
         world.settle()
         return world
 
     def test_that_match_are_announced_once_and_landed(
-        self, matching: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+        self, matching: TogetherTicks, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
     ) -> None:
         matching.kafka.logs["t0001"] = {0: 5}
         assert spans(matching.tick()) == {f"{START}..{HOUR}": ["t0001"]}
@@ -315,12 +325,14 @@ class TestAThousandTopics:
     """A tick costs what is due, and not what there is."""
 
     @pytest.fixture
-    def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
-        world = World(monkeypatch, 1_000)
+    def world(self, monkeypatch: pytest.MonkeyPatch) -> TogetherTicks:
+        world = TogetherTicks(monkeypatch, 1_000)
         world.land_all()
         return world
 
-    def test_a_steady_tick_asks_kafka_once_and_reads_next_to_nothing_also_if_all_wait(self, world: World) -> None:
+    def test_a_steady_tick_asks_kafka_once_and_reads_next_to_nothing_also_if_all_wait(
+        self, world: TogetherTicks
+    ) -> None:
         world.settle()
         world.store.requests.clear()
         world.kafka.asked.clear()
@@ -337,7 +349,7 @@ class TestAThousandTopics:
         world.tick()
         assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // tick.ROUND_TICKS)
 
-    def test_a_lost_cursor_costs_ticks_that_are_bounded(self, world: World) -> None:
+    def test_a_lost_cursor_costs_ticks_that_are_bounded(self, world: TogetherTicks) -> None:
         asked = []
         for _ in range(4):
             world.store.requests.clear()
@@ -349,7 +361,7 @@ class TestAThousandTopics:
         assert world.store.requests["get"] <= 4 * (1 + 1_000 // tick.ROUND_TICKS)
 
     def test_every_topic_is_looked_at_within_the_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        world = World(monkeypatch, 250)
+        world = TogetherTicks(monkeypatch, 250)
         world.land_all()
         world.settle()
         world.write(Tile(HOUR, {0: TileRange(0, 100)}, pending="c"), topic="t0125")
@@ -358,7 +370,7 @@ class TestAThousandTopics:
                 return
         raise AssertionError("the index is read")
 
-    def test_observations_come_in_turns(self, world: World) -> None:
+    def test_observations_come_in_turns(self, world: TogetherTicks) -> None:
         events = [event for _ in range(4) for event in world.tick().asset_events]
         observed = {event.asset_key for event in events if isinstance(event, dg.AssetObservation)}
         assert len(observed) == len(events) == 4 * sensor.OBSERVED_PER_TICK

@@ -14,7 +14,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.sinks import make_config
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, UnstagedTopic
 from s3lake_tests.orchestration.world import STAND_INS
 
 ALL = [FIRST, SECOND, THIRD]
@@ -34,12 +34,12 @@ class Runs:
         self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch, *topics: str, **settings: object
     ) -> None:
         self.instance = instance
-        self.worlds = {topic: World(**settings) for topic in topics}
+        self.worlds = {topic: UnstagedTopic(**settings) for topic in topics}
         for topic, world in self.worlds.items():
             world.kafka.name = topic
         self.targets = {topic: replace(world.target(), topic=topic) for topic, world in self.worlds.items()}
         patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.targets[topic])
-        sink = World(**settings).sink.model_dump(mode="json", by_alias=True)
+        sink = UnstagedTopic(**settings).sink.model_dump(mode="json", by_alias=True)
         self.sink = Sink.model_validate({**sink, "topics": topics})
         self.config = make_config(self.sink)
 

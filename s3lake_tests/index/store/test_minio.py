@@ -21,7 +21,7 @@ from s3lake.index.store.s3 import S3Store
 from s3lake.land.landing import land, rewrite
 from s3lake_tests.index.store.conftest import BUCKET
 from s3lake_tests.kit.s3 import MINIO_KEY, connection_to
-from s3lake_tests.land.unstaged import FIRST, Filed, World
+from s3lake_tests.land.unstaged import FIRST, Filed, UnstagedTopic
 
 pytestmark = pytest.mark.slow("MinIO, which enforces rights")
 
@@ -39,7 +39,7 @@ class Dated(Filed):
         return f"{self.sink.prefix}/{self.topic}/date=2026-01-05/{partition}-{read.start}{attempt.suffix}.txt"
 
 
-class Enforced(World):
+class Enforced(UnstagedTopic):
     """The same topic, landed by whoever has these credentials."""
 
     lands = Dated

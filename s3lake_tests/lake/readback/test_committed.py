@@ -10,10 +10,10 @@ from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.readback.committed import read_complete_tiles
 from s3lake_tests.kit import indexes
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
-SINK = World().sink
+SINK = VerifiedTopic().sink
 
 
 def landed(hour: str) -> Tile:

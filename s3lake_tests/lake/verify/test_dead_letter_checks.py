@@ -8,15 +8,17 @@ import pytest
 
 from s3lake.index.commit.documents import Read
 from s3lake.lake.verify.log import UNREADABLE, Headers
-from s3lake_tests.lake.verify.world import IN_TIME, World, difference_types, letter, texts
+from s3lake_tests.lake.verify.world import IN_TIME, VerifiedTopic, difference_types, letter, texts
 
 GOOD = [b"1", b"2", b"3"]
 BAD = b"\xff{"
 
 
-def with_letters(*letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | None = BAD, **sink: Any) -> World:
+def with_letters(
+    *letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | None = BAD, **sink: Any
+) -> VerifiedTopic:
     """Offset 1 is refused, 0, 2 and 3 have landed."""
-    world = World(**sink)
+    world = VerifiedTopic(**sink)
     world.log.add([GOOD[0], bad, *GOOD[1:]])
     data = world.lines("c1", GOOD, 0, 3)
     dead = world.lines("c1", letters, min(offsets), max(offsets), stream="dead_letters")
@@ -102,7 +104,7 @@ def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
 
 
 def test_a_refused_record_without_dead_letter_is_missing() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.log.add([GOOD[0], BAD, *GOOD[1:]])
     world.commit("c1", [world.lines("c1", GOOD, 0, 3)], {0: Read(0, 4, read=4, landed=3, skipped=0, dead=1)})
     report = world.verify()

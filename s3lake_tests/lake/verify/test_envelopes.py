@@ -10,7 +10,7 @@ import pytest
 
 from s3lake.lake.verify.log import UNREADABLE
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World, parquet, texts
+from s3lake_tests.lake.verify.world import VerifiedTopic, parquet, texts
 
 Header = tuple[str, bytes | None]
 Record = tuple[bytes | None, bytes | None, list[Header]]
@@ -24,14 +24,14 @@ RECORDS: list[Record] = [
 ]
 
 
-def world_of(records: Sequence[Record], **sink: Any) -> World:
-    world = World(**sink)
+def world_of(records: Sequence[Record], **sink: Any) -> VerifiedTopic:
+    world = VerifiedTopic(**sink)
     for key, value, headers in records:
         world.record(value, key, headers)
     return world
 
 
-def finds_any_change(world: World) -> bool:
+def finds_any_change(world: VerifiedTopic) -> bool:
     """Whether what landed is clean, and is not once a key, a value, a header or a timestamp is another."""
     clean = world.verify()
     assert clean.clean, clean.differences
@@ -161,14 +161,14 @@ ONLY_HEADERS: list[Record] = [
 def test_a_file_with_an_envelope_has_these_bytes_and_any_change_is_found(
     records: list[Record], sink: dict[str, Any], body: str
 ) -> None:
-    world = World(nulls="write", **sink)
+    world = VerifiedTopic(nulls="write", **sink)
     staged(world, records)
     (file,) = world.manifests["c1"].files
     assert world.store.objects[file.key][0].decode() == body
     assert finds_any_change(world)
 
 
-def landed_records(lines: str = LINES) -> World:
+def landed_records(lines: str = LINES) -> VerifiedTopic:
     world = world_of(RECORDS, envelope={}, converter={"key": "bytes"})
     world.landed_as(lines.encode())
     return world
@@ -200,7 +200,7 @@ def test_a_changed_envelope_is_found(old: str, new: str) -> None:
 
 
 def test_a_tombstone_in_parquet_differs_from_an_empty_value() -> None:
-    world = World(envelope={}, format={"type": "parquet"}, nulls="write")
+    world = VerifiedTopic(envelope={}, format={"type": "parquet"}, nulls="write")
     staged(world, [(b"k", None, []), (b"k", b"{}", [("a", None)]), (b"k", b'{"n":1}', [])])
     assert finds_any_change(world)
     log = world.log.records[0]
@@ -286,7 +286,7 @@ def test_records_without_a_value_may_have_only_a_sidecar() -> None:
 
 
 def test_a_sink_that_keeps_the_last_record_of_each_key_is_counted() -> None:
-    world = World(layout={"template": "{topic}/{key}"}, exactly_once=False)
+    world = VerifiedTopic(layout={"template": "{topic}/{key}"}, exactly_once=False)
     for value in (b"1", b"2", b"3"):
         world.record(value, b"k")
     world.landed_as(b"3\n", records=3)

@@ -7,20 +7,22 @@ import msgspec
 import pytest
 
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
-from s3lake_tests.lake.verify.world import IN_TIME, World, avro, difference_types, optional, texts
+from s3lake_tests.lake.verify.world import IN_TIME, VerifiedTopic, avro, difference_types, optional, texts
 
 VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
 
 
-def landed(values: list[bytes | None], body: bytes, *, columns: dict[str, Any] | None = None, **sink: Any) -> World:
-    world = World(**sink)
+def landed(
+    values: list[bytes | None], body: bytes, *, columns: dict[str, Any] | None = None, **sink: Any
+) -> VerifiedTopic:
+    world = VerifiedTopic(**sink)
     for value in values:
         world.record(value)
     world.landed_as(body, columns=columns)
     return world
 
 
-def detects_a_change(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}') -> bool:
+def detects_a_change(world: VerifiedTopic, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}') -> bool:
     """Verify, change one record, verify again; return whether only the second report has a difference."""
     clean = world.verify()
     assert clean.clean, clean.differences
@@ -80,7 +82,7 @@ def test_framed_bytes_in_the_wrong_order_are_found() -> None:
 
 @pytest.mark.parametrize("between", ["", "\n"])
 def test_framed_bytes_of_files_that_overlap_are_counted(between: str) -> None:
-    world = World(format={"type": "bytes", "framing": {"between": between, "closing": between}})
+    world = VerifiedTopic(format={"type": "bytes", "framing": {"between": between, "closing": between}})
     for value in (b"a", b"b", b"c", b"d"):
         world.record(value)
     world.landed_as(b"")
@@ -94,7 +96,7 @@ def test_framed_bytes_of_files_that_overlap_are_counted(between: str) -> None:
 
 @pytest.mark.parametrize("codec", TEXT_CODECS)
 def test_bytes_are_one_record_an_object(codec: str) -> None:
-    world = World(format={"type": "bytes", "codec": codec}, converter={"value": "bytes"}, nulls="write")
+    world = VerifiedTopic(format={"type": "bytes", "codec": codec}, converter={"value": "bytes"}, nulls="write")
     values = [b"\xff\n\x00", b"", None, b"a,b"]
     for value in values:
         world.record(value)

@@ -14,7 +14,7 @@ from s3lake.lake.verify.decoders import build_decoder
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.registry import get_client
 from s3lake_tests.lake.verify.test_writer_agrees import agree, headers, staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.read.protobuf.test_protobuf_values import PROTO, full
 from s3lake_tests.records.convert.read.test_strangers import GOOD, STRANGE
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
@@ -210,16 +210,16 @@ def test_writer_and_verifier_agree_on_floats(registry: SchemaRegistry, sink: dic
 @pytest.mark.parametrize("converter", ["connect_json", "long"])
 def test_json_that_s3lake_wrote_is_counted_if_a_separator_may_be_in_it(converter: str) -> None:
     form = {"type": "text", "framing": {"opening": "[", "between": ",", "closing": "]"}}
-    some = World(format=form, converter={"value": converter}, errors={"tolerance": "all"})
+    some = VerifiedTopic(format=form, converter={"value": converter}, errors={"tolerance": "all"})
     staged(some, [(None, value, []) for value in (b"[1,2,3]", b"12345678")])
     report = some.verify()
     assert (report.clean, report.not_compared) == (True, 2)
     assert report.counted_reasons[0].endswith("in which what separates them may be: use format json")
 
 
-def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> World:
+def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> VerifiedTopic:
     count = 1 if sink["format"]["type"] == "bytes" else 3
-    return World(
+    return VerifiedTopic(
         **sink,
         converter={**converter, "registry": {"url": registry.url}},
         errors={"tolerance": "all"},

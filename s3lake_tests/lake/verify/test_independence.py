@@ -16,7 +16,7 @@ from s3lake.records.convert.read.protobuf import message_columns
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake_tests.lake.verify.test_framed import world
 from s3lake_tests.lake.verify.test_writer_agrees import connect_value, staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}
@@ -49,7 +49,7 @@ def values(converter: str, registry: SchemaRegistry) -> dict[str, bytes]:
     return dict(zip(FIELDS, (struct.pack(NUMBERS[converter], number) for number in (1, 0, 0)), strict=True))
 
 
-def landed(registry: SchemaRegistry, format: str, converter: str, value: bytes) -> World:
+def landed(registry: SchemaRegistry, format: str, converter: str, value: bytes) -> VerifiedTopic:
     """A record in a file, landed in this process."""
     made = world(registry, {"format": {"type": format}}, {"value": converter})
     staged(made, [(None, value, [])])

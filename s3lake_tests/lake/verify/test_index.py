@@ -10,17 +10,17 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.plan.tile import TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> VerifiedTopic:
+    return VerifiedTopic()
 
 
-def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World) -> None:
+def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: VerifiedTopic) -> None:
     world.log.add(VALUES)
     world.commit("c1", [world.lines("c1", VALUES[:3], 0)])
     world.commit("c2", [world.lines("c2", VALUES[5:], 5)])
@@ -41,7 +41,7 @@ def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World
     ],
 )
 def test_a_tile_that_contradicts_its_commits_is_found(
-    world: World, offsets: tuple[int, int, int], type: str, said: str
+    world: VerifiedTopic, offsets: tuple[int, int, int], type: str, said: str
 ) -> None:
     world.landed(VALUES)
     world.log.add([b"9", b"10"])
@@ -60,7 +60,7 @@ def test_a_tile_that_contradicts_its_commits_is_found(
     ],
 )
 def test_a_manifest_of_another_tile_or_with_a_file_outside_of_its_offsets_is_found(
-    world: World, changes: dict[str, Any], type: str, said: str
+    world: VerifiedTopic, changes: dict[str, Any], type: str, said: str
 ) -> None:
     file = world.landed(VALUES)
     if "files" in changes:
@@ -69,7 +69,7 @@ def test_a_manifest_of_another_tile_or_with_a_file_outside_of_its_offsets_is_fou
     assert said in texts(world.verify(), type)[0]
 
 
-def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(world: World) -> None:
+def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     world.change("c1", files=(file, file))
     report = world.verify()
@@ -80,7 +80,7 @@ def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(wo
     assert (texts(report, "index"), report.missing) == (["the manifest of commit c1 is missing"], 8)
 
 
-def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: World) -> None:
+def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: VerifiedTopic) -> None:
     world.log.add(VALUES)
     world.commit("c1", [world.lines("c1", VALUES[:5], 0)])
     world.commit("c2", [world.lines("c2", VALUES[3:], 3)])
@@ -89,7 +89,7 @@ def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: W
     assert (report.missing, report.duplicated) == (0, 2)
 
 
-def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
+def test_a_topic_partition_that_the_tile_lacks_is_found(world: VerifiedTopic) -> None:
     world.landed(VALUES)
     world.landed(VALUES, partition=1)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: TileRange(0, 8, 8)}, commits=("c1",))
@@ -107,7 +107,7 @@ def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
         (Read(0, 8, read=8, landed=8, skipped=0, dead=0, late=2), "late 2"),
     ],
 )
-def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
+def test_wrong_counts_are_found(world: VerifiedTopic, read: Read, what: str) -> None:
     world.landed(VALUES)
     world.change("c1", partitions={0: read})
     report = world.verify()
@@ -115,7 +115,7 @@ def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
     assert any(what in text for text in texts(report, "count"))
 
 
-def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
+def test_late_records_are_counted_by_their_timestamp(world: VerifiedTopic) -> None:
     world.landed(VALUES)
     world.log.records[0][2] = (IN_TIME - 1, VALUES[2])
     world.log.records[0][3] = (0, VALUES[3])
@@ -125,7 +125,7 @@ def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
 
 @pytest.mark.parametrize(("records", "impossible"), [(7, False), (0, True), (9, True)])
 def test_a_file_with_other_records_than_the_manifest_says_is_found(
-    world: World, records: int, impossible: bool
+    world: VerifiedTopic, records: int, impossible: bool
 ) -> None:
     file = world.landed(VALUES)
     world.change("c1", files=(msgspec.structs.replace(file, records=records),))
@@ -135,7 +135,7 @@ def test_a_file_with_other_records_than_the_manifest_says_is_found(
     assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
 
 
-def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
+def test_a_gap_between_adjacent_tiles_is_found(world: VerifiedTopic) -> None:
     world.landed(VALUES[:4])
     world.log.add([b"lost"])
     world.landed(VALUES[4:], commit="c2", hour=NEXT)
@@ -144,7 +144,7 @@ def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
     assert report.differences[0].hour == NEXT
 
 
-def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: World) -> None:
+def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: VerifiedTopic) -> None:
     world.landed(VALUES[:4])
     world.log.add([b"not asked for"])
     world.landed(VALUES[4:], commit="c2", hour=hours.shift(NEXT, 1))
@@ -153,7 +153,9 @@ def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: World)
     assert "offsets 5 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
 
 
-def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_created_are_found(world: World) -> None:
+def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_created_are_found(
+    world: VerifiedTopic,
+) -> None:
     world.landed(VALUES[:4])
     world.landed(VALUES[4:], commit="c2", hour=NEXT)
     assert world.verify().clean
@@ -177,7 +179,7 @@ def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_c
 # Objects that no commit lists
 
 
-def put_next_to(world: World, name: str, commit: str | None) -> str:
+def put_next_to(world: VerifiedTopic, name: str, commit: str | None) -> str:
     """Put an object next to the files of a landed hour, as a copy of another commit's would be."""
     staged(world, [(None, b"1", []), (None, b"2", [])])
     (file,) = world.manifests["c1"].files
@@ -189,7 +191,7 @@ def put_next_to(world: World, name: str, commit: str | None) -> str:
 @pytest.mark.parametrize("commit", [None, "c1"])
 @pytest.mark.parametrize("name", ["copy.json", "a=1/copy.json"])
 def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(name: str, commit: str | None) -> None:
-    world = World()
+    world = VerifiedTopic()
     key = put_next_to(world, name, commit)
     report = world.verify()
     assert texts(report, "unlisted") == [f"{key} is in a directory of the hour, and no commit lists it"]
@@ -200,13 +202,13 @@ def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(na
     ("name", "commit"), [("_SUCCESS", None), ("_objects.json", None), (".part", None), ("", None), ("other.json", "c9")]
 )
 def test_markers_and_objects_of_other_commits_are_not_reported(name: str, commit: str | None) -> None:
-    world = World()
+    world = VerifiedTopic()
     put_next_to(world, name, commit)
     assert world.verify().clean
 
 
 def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped() -> None:
-    world = World()
+    world = VerifiedTopic()
     put_next_to(world, "connector.json", None)
     world.since = HOUR
     assert world.verify().clean
@@ -216,6 +218,6 @@ def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped
     "template", ["{topic}/{partition}-{offset}", "{hour:yyyy/MM/dd/HH}/{topic}/{partition}-{offset}"]
 )
 def test_sidecars_and_dead_letters_are_listed_objects(template: str) -> None:
-    world = World(layout={"template": template}, sidecars={"keys": "json"}, errors={"tolerance": "all"})
+    world = VerifiedTopic(layout={"template": template}, sidecars={"keys": "json"}, errors={"tolerance": "all"})
     staged(world, [(b"k", b"1", []), (b"k", b"{", [])])
     assert world.verify().clean

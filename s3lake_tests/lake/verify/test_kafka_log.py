@@ -15,7 +15,7 @@ from s3lake.lake.verify.log import LogStartMovedError
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Topics
 from s3lake_tests.kit.processes import until
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, World, texts
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, VerifiedTopic, texts
 
 NUMBERS = [b"%d" % n for n in range(10)]
 
@@ -153,7 +153,7 @@ def test_a_landed_topic_is_verified_from_end_to_end(topics: Topics) -> None:
     topics.produce(TOPIC, values, IN_TIME)
     transact(topics, TOPIC, b"aborted", commit=False)
     transact(topics, TOPIC, b"committed", commit=True)
-    world = World()
+    world = VerifiedTopic()
     files = [world.lines("c1", values[:2000], 0), world.lines("c1", [*values[2000:], b"committed"], 2000, 4002)]
     world.commit("c1", files, {0: Read(0, 4004, read=4001, landed=4001)})
     world.span(0, 0, 0, partition=1)

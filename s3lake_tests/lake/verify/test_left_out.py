@@ -8,7 +8,7 @@ import pytest
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import Columns, List, Primitive, Struct
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
@@ -26,7 +26,7 @@ NEW = record(("id", "long"), ("to", record(("zip", "string"), ("street", ["null"
 NEW["fields"].append({"name": "note", "type": "string", "default": "none"})
 
 
-def rows(world: World) -> list[dict[str, Any]]:
+def rows(world: VerifiedTopic) -> list[dict[str, Any]]:
     (manifest,) = world.manifests.values()
     shape = ObjectShape.from_manifest(manifest)
     types = spark_columns.build_read_schema(shape)
@@ -39,7 +39,7 @@ def rows(world: World) -> list[dict[str, Any]]:
     ]
 
 
-def missing_and_duplicated(world: World) -> tuple[int, int]:
+def missing_and_duplicated(world: VerifiedTopic) -> tuple[int, int]:
     checked = world.verify().checked[0]
     return checked.missing, checked.duplicated
 
@@ -47,7 +47,7 @@ def missing_and_duplicated(world: World) -> tuple[int, int]:
 @pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_fields_that_a_contract_drops_are_not_missing(format: str, envelope: dict[str, Any] | None) -> None:
-    world = World(format={"type": format}, schema=DROP, envelope=envelope)
+    world = VerifiedTopic(format={"type": format}, schema=DROP, envelope=envelope)
     staged(
         world,
         [(None, json.dumps(value).encode(), []) for value in VALUES],
@@ -73,7 +73,7 @@ def test_fields_that_a_contract_drops_are_not_missing(format: str, envelope: dic
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_fields_that_a_schema_fills_or_drops_are_not_missing(format: str, compatibility: str) -> None:
     with serving() as registry:
-        world = World(
+        world = VerifiedTopic(
             format={"type": format},
             schema={"compatibility": compatibility},
             converter={"value": "avro", "registry": {"url": registry.url}},

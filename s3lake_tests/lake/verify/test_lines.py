@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from s3lake.index.commit.documents import FileForm, Read
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> VerifiedTopic:
+    return VerifiedTopic()
 
 
-def test_landed_records_are_clean(world: World) -> None:
+def test_landed_records_are_clean(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     report = world.verify()
     assert report.clean
@@ -26,7 +26,7 @@ def test_landed_records_are_clean(world: World) -> None:
     assert (checked.hour, checked.partition, checked.kafka_records) == (HOUR, 0, 8)
 
 
-def test_files_that_overlap_may_have_records_in_any_order(world: World) -> None:
+def test_files_that_overlap_may_have_records_in_any_order(world: VerifiedTopic) -> None:
     world.log.add(VALUES)
     files = [
         world.lines("c1", [VALUES[6], VALUES[0], VALUES[3]], 0, 6),
@@ -36,7 +36,7 @@ def test_files_that_overlap_may_have_records_in_any_order(world: World) -> None:
     assert world.verify().clean
 
 
-def test_each_commit_and_topic_partition_is_compared_by_itself(world: World) -> None:
+def test_each_commit_and_topic_partition_is_compared_by_itself(world: VerifiedTopic) -> None:
     world.log.add(VALUES)
     world.log.add(VALUES[::-1], partition=3)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0), world.lines("c1", VALUES[:3:-1], 0, partition=3)])
@@ -70,7 +70,7 @@ def test_each_commit_and_topic_partition_is_compared_by_itself(world: World) -> 
     ],
 )
 def test_damage_of_a_file_is_found_and_named(
-    world: World, old: bytes, new: bytes, missing: int, duplicated: int, said: list[str]
+    world: VerifiedTopic, old: bytes, new: bytes, missing: int, duplicated: int, said: list[str]
 ) -> None:
     file = world.landed(VALUES)
     world.overwrite(file, world.store.objects[file.key][0].replace(old, new))
@@ -80,7 +80,7 @@ def test_damage_of_a_file_is_found_and_named(
     assert [text for text in said if text.replace("KEY", file.key) not in details] == []
 
 
-def test_missing_records_are_listed_in_runs_and_counted_in_all(world: World) -> None:
+def test_missing_records_are_listed_in_runs_and_counted_in_all(world: VerifiedTopic) -> None:
     values = [b'{"n":%d}' % n for n in range(100)]
     world.log.add(values)
     world.commit(
@@ -96,7 +96,7 @@ def test_missing_records_are_listed_in_runs_and_counted_in_all(world: World) -> 
     assert "and 6 more:" in rest
 
 
-def test_equal_values_count_as_often_as_they_are(world: World) -> None:
+def test_equal_values_count_as_often_as_they_are(world: VerifiedTopic) -> None:
     world.landed([b"1"] * 5)
     assert world.verify().clean
     world.log.records[0][4] = (IN_TIME, b"2")
@@ -106,7 +106,7 @@ def test_equal_values_count_as_often_as_they_are(world: World) -> None:
     assert "row 4" in texts(report, "duplicated")[0]
 
 
-def test_an_object_that_is_gone_is_named_with_all_its_records(world: World) -> None:
+def test_an_object_that_is_gone_is_named_with_all_its_records(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     world.store.delete(file.key)
     report = world.verify()
@@ -115,7 +115,7 @@ def test_an_object_that_is_gone_is_named_with_all_its_records(world: World) -> N
     assert "offsets 0 to 7" in texts(report, "missing")[0]
 
 
-def test_an_object_of_another_commit_is_found_even_with_equal_content(world: World) -> None:
+def test_an_object_of_another_commit_is_found_even_with_equal_content(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     world.overwrite(file, world.store.objects[file.key][0], commit="another")
     report = world.verify()
@@ -125,7 +125,7 @@ def test_an_object_of_another_commit_is_found_even_with_equal_content(world: Wor
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed_files_are_read_through(codec: str) -> None:
-    world = World(format={"codec": codec})
+    world = VerifiedTopic(format={"codec": codec})
     values = [b'{"n":%d,"text":"%s"}' % (n, b"x" * (n % 1000)) for n in range(3000)]
     world.log.batch = 1000
     file = world.landed(values)
@@ -138,7 +138,7 @@ def test_compressed_files_are_read_through(codec: str) -> None:
     assert report.duplicated <= 1  # the line that was cut off
 
 
-def test_lines_longer_than_a_block_are_one_line(world: World) -> None:
+def test_lines_longer_than_a_block_are_one_line(world: VerifiedTopic) -> None:
     world.landed([b'"%s"' % (b"x" * 2_500_000), b"1", b'"%s"' % (b"y" * 1_048_573), b"2"])
     report = world.verify()
     assert report.clean
@@ -160,7 +160,7 @@ def test_lines_longer_than_a_block_are_one_line(world: World) -> None:
     ],
 )
 def test_strings_and_bytes_are_json_strings(converter: str, value: bytes, line: bytes, is_right: bool) -> None:
-    world = World(converter={"value": converter}, nulls="write")
+    world = VerifiedTopic(converter={"value": converter}, nulls="write")
     world.log.add([value, None])
     world.commit("c1", [world.lines("c1", [line, b"null"], 0)])
     assert world.verify().clean == is_right
@@ -169,7 +169,7 @@ def test_strings_and_bytes_are_json_strings(converter: str, value: bytes, line: 
     assert (report.missing, report.duplicated) == (1, 1)
 
 
-def test_null_records_are_counted_as_skipped(world: World) -> None:
+def test_null_records_are_counted_as_skipped(world: VerifiedTopic) -> None:
     world.log.add([b"1", None, None, b"2"])
     world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 3)], {0: Read(0, 4, read=4, landed=2, skipped=2)})
     report = world.verify()
@@ -179,7 +179,7 @@ def test_null_records_are_counted_as_skipped(world: World) -> None:
 
 @pytest.mark.parametrize(("format", "line"), [("json", b"null"), ("text", b"")])
 def test_null_records_that_are_written_have_a_line(format: str, line: bytes) -> None:
-    world = World(format={"type": format}, nulls="write")
+    world = VerifiedTopic(format={"type": format}, nulls="write")
     world.log.add([b"1", None, b"2"])
     world.commit("c1", [world.lines("c1", [b"1", line, b"2"], 0)])
     assert world.verify().clean
@@ -187,7 +187,7 @@ def test_null_records_that_are_written_have_a_line(format: str, line: bytes) -> 
     assert "offset 1" in texts(world.verify(), "missing")[0]
 
 
-def test_offsets_without_a_record_are_not_missing(world: World) -> None:
+def test_offsets_without_a_record_are_not_missing(world: VerifiedTopic) -> None:
     world.log.marker()
     world.log.add(VALUES[:3])
     world.log.marker(count=4)
@@ -197,7 +197,7 @@ def test_offsets_without_a_record_are_not_missing(world: World) -> None:
     assert world.verify().clean
 
 
-def test_empty_tiles_and_topic_partitions_are_clean(world: World) -> None:
+def test_empty_tiles_and_topic_partitions_are_clean(world: VerifiedTopic) -> None:
     world.landed(VALUES)
     world.log.marker(partition=1, count=0)
     world.span(0, 0, 0, partition=1)
@@ -213,14 +213,14 @@ def test_empty_tiles_and_topic_partitions_are_clean(world: World) -> None:
     ]
 
 
-def test_only_the_hours_asked_for_are_compared(world: World) -> None:
+def test_only_the_hours_asked_for_are_compared(world: VerifiedTopic) -> None:
     world.landed(VALUES[:4])
     world.landed(VALUES[4:], commit="c2", hour=NEXT)
     assert [one.hour for one in world.verify(first=NEXT, last=NEXT).checked] == [NEXT]
     assert [one.hour for one in world.verify(first=HOUR, last=HOUR).checked] == [HOUR]
 
 
-def test_progress_counts_offsets_and_ends_at_all_of_them(world: World) -> None:
+def test_progress_counts_offsets_and_ends_at_all_of_them(world: VerifiedTopic) -> None:
     world.landed(VALUES[:5])
     world.log.marker(count=2)
     world.landed(VALUES[5:], commit="c2", hour=NEXT)
@@ -233,7 +233,7 @@ def test_progress_counts_offsets_and_ends_at_all_of_them(world: World) -> None:
 
 
 def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: VerifiedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = world.landed(VALUES)
     new = world.lines("c2", VALUES, 0)
@@ -253,7 +253,7 @@ def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(
     assert world.verify().clean
 
 
-def test_two_commits_that_can_only_be_compared_with_a_registry_are_not_clean(world: World) -> None:
+def test_two_commits_that_can_only_be_compared_with_a_registry_are_not_clean(world: VerifiedTopic) -> None:
     world.landed(VALUES[:3])
     world.landed(VALUES[3:], commit="c2")
     for commit in ("c1", "c2"):
@@ -265,7 +265,7 @@ def test_two_commits_that_can_only_be_compared_with_a_registry_are_not_clean(wor
     assert (report.clean, report.compared, report.not_compared) == (False, 0, 8)
 
 
-def test_a_merge_may_have_records_in_another_order(world: World) -> None:
+def test_a_merge_may_have_records_in_another_order(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     world.overwrite(file, b"".join(value + b"\n" for value in VALUES[::-1]))
     world.change("c1", replaces=("c0",), reason="merged")

@@ -11,7 +11,7 @@ from s3lake.index.plan import tile as planning
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.lake.verify import NotLanded
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake_tests.lake.verify.world import HOUR, NEXT, TOPIC, World
+from s3lake_tests.lake.verify.world import HOUR, NEXT, TOPIC, VerifiedTopic
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
@@ -26,21 +26,21 @@ def at(number: int, minutes: float = 0) -> int:
     return hours.start_ms(hour(number)) + int(minutes * 60_000)
 
 
-def named(world: World, **more: object) -> dict[tuple[str, str], dict[int, tuple[int, int]]]:
+def named(world: VerifiedTopic, **more: object) -> dict[tuple[str, str], dict[int, tuple[int, int]]]:
     """Hours that lack something, with what they lack."""
     return {(one.first, one.last): dict(one.offsets) for one in world.verify(**more).unlanded}
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> VerifiedTopic:
     """Four records in hour 0, three in hour 2, one in hour 4; nothing is landed."""
-    world = World()
+    world = VerifiedTopic()
     for number, values in ((0, VALUES[:4]), (2, VALUES[4:7]), (4, VALUES[7:])):
         world.log.add(values, timestamp=at(number, 5))
     return world
 
 
-def test_a_sink_that_never_ran_has_landed_nothing_of_all_hours(world: World) -> None:
+def test_a_sink_that_never_ran_has_landed_nothing_of_all_hours(world: VerifiedTopic) -> None:
     assert named(world, now_ms=at(9, 30)) == {
         (hour(0), hour(0)): {0: (0, 4)},
         (hour(1), hour(1)): {},
@@ -53,21 +53,21 @@ def test_a_sink_that_never_ran_has_landed_nothing_of_all_hours(world: World) -> 
     assert (report.not_landed, report.compared, report.clean, report.allow_current_hour().clean) == (8, 0, False, False)
 
 
-def test_a_topic_without_any_document_in_the_index_is_looked_at_too(world: World) -> None:
+def test_a_topic_without_any_document_in_the_index_is_looked_at_too(world: VerifiedTopic) -> None:
     world.write_index()
     world.store.delete(world.index.head_key)
     world.write_index = lambda: None  # type: ignore[method-assign]
     assert world.verify(now_ms=at(4, 30)).not_landed == 8
 
 
-def test_a_topic_that_kafka_does_not_have_is_reported(world: World) -> None:
+def test_a_topic_that_kafka_does_not_have_is_reported(world: VerifiedTopic) -> None:
     world.log.topic_id = ""
     world.log.end.clear()
     (one,) = world.verify(now_ms=at(2, 30)).unlanded
     assert (one.first, one.last, one.state) == (hour(0), hour(1), "Kafka has no such topic")
 
 
-def test_only_hours_asked_for_are_named(world: World) -> None:
+def test_only_hours_asked_for_are_named(world: VerifiedTopic) -> None:
     assert named(world, now_ms=at(4, 30), first=hour(1), last=hour(2)) == {
         (hour(1), hour(1)): {},
         (hour(2), hour(2)): {0: (4, 7)},
@@ -78,7 +78,7 @@ def test_only_hours_asked_for_are_named(world: World) -> None:
     assert named(world, now_ms=at(4, 30), first=hour(5), last=hour(9)) == {}
 
 
-def test_an_hour_between_two_tiles_lacks_the_offsets_between_them(world: World) -> None:
+def test_an_hour_between_two_tiles_lacks_the_offsets_between_them(world: VerifiedTopic) -> None:
     world.span(0, 4, 4)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0)])
     world.tiles[hour(3)] = Tile(hour(3), {0: TileRange(7, 7, 7)})
@@ -91,7 +91,7 @@ def test_an_hour_between_two_tiles_lacks_the_offsets_between_them(world: World) 
 
 
 def test_late_records_of_a_gap_count_for_the_hour_that_would_get_them() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.log.add(VALUES[:2], timestamp=at(0, 5))
     world.log.add(VALUES[2:4], timestamp=at(0, 50))  # behind the edge of the tile: late
     world.log.add(VALUES[4:5], timestamp=at(1, 1))
@@ -99,7 +99,7 @@ def test_late_records_of_a_gap_count_for_the_hour_that_would_get_them() -> None:
     assert named(world, now_ms=at(1, 30)) == {(hour(1), hour(1)): {0: (2, 5)}}
 
 
-def test_a_closed_tile_lacks_what_is_not_committed(world: World) -> None:
+def test_a_closed_tile_lacks_what_is_not_committed(world: VerifiedTopic) -> None:
     world.span(0, 3, 4)
     world.commit("c1", [world.lines("c1", VALUES[:3], 0)])
     world.span(0, 3, 4)
@@ -110,7 +110,7 @@ def test_a_closed_tile_lacks_what_is_not_committed(world: World) -> None:
 
 
 def test_the_open_tile_lacks_what_has_arrived_since_up_to_the_end_of_the_log() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES[:3])
     world.span(0, 3, None)
     assert world.verify(now_ms=at(0, 30)).clean
@@ -125,7 +125,7 @@ def test_the_open_tile_lacks_what_has_arrived_since_up_to_the_end_of_the_log() -
 
 
 def test_an_open_tile_whose_grace_is_over_is_never_allowed() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES)
     world.span(0, 8, None)
     world.log.add([b"next"], timestamp=at(1, 1))
@@ -136,7 +136,7 @@ def test_an_open_tile_whose_grace_is_over_is_never_allowed() -> None:
 
 
 def test_an_open_tile_ends_where_its_hour_does_once_later_records_are_there() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES[:3])
     world.span(0, 3, None)
     world.log.add(VALUES[3:5], timestamp=at(0, 59))
@@ -153,7 +153,7 @@ def test_an_open_tile_ends_where_its_hour_does_once_later_records_are_there() ->
     [({"pending": "c9"}, "commit c9 is pending"), ({"garbage": ("c8",)}, "1 commits are still to be swept")],
 )
 def test_a_tile_that_somebody_has_to_come_back_to_is_named(changes: dict[str, object], state: str) -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], **changes)
     report = world.verify(last=HOUR, now_ms=at(3))
@@ -162,7 +162,7 @@ def test_a_tile_that_somebody_has_to_come_back_to_is_named(changes: dict[str, ob
 
 
 def test_offsets_that_kafka_no_longer_has_are_counted_as_expired() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES[:2])
     world.log.add(VALUES[2:6], timestamp=at(1, 1))
     world.log.add(VALUES[6:], timestamp=at(2, 1))
@@ -174,21 +174,21 @@ def test_offsets_that_kafka_no_longer_has_are_counted_as_expired() -> None:
     ]
 
 
-def test_the_first_hour_of_a_sink_from_earliest_has_all_that_was_before(world: World) -> None:
-    late = World(start=hour(2))
+def test_the_first_hour_of_a_sink_from_earliest_has_all_that_was_before(world: VerifiedTopic) -> None:
+    late = VerifiedTopic(start=hour(2))
     late.log = world.log
     assert named(late, now_ms=at(2, 30)) == {(hour(2), hour(2)): {0: (4, 8)}}
-    earliest = World(start=hour(2), **{"from": "earliest"})
+    earliest = VerifiedTopic(start=hour(2), **{"from": "earliest"})
     earliest.log = world.log
     assert named(earliest, now_ms=at(2, 30)) == {(hour(2), hour(2)): {0: (0, 8)}}
 
 
-def test_hours_before_a_connector_stopped_or_a_topic_was_given_up_are_not_due(world: World) -> None:
+def test_hours_before_a_connector_stopped_or_a_topic_was_given_up_are_not_due(world: VerifiedTopic) -> None:
     world.since = hour(2)
     assert list(named(world, now_ms=at(4, 30))) == [(hour(2), hour(2)), (hour(3), hour(3)), (hour(4), hour(4))]
 
 
-def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: World) -> None:
+def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: VerifiedTopic) -> None:
     world.tiles[HOUR] = Tile(HOUR, {0: TileRange(0, 50, 60)})
     world.log.topic_id = "two"
     assert named(world, now_ms=at(2, 30)) == {
@@ -198,7 +198,7 @@ def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: W
     }
 
 
-def test_a_tile_that_is_being_created_counts_as_a_tile(world: World) -> None:
+def test_a_tile_that_is_being_created_counts_as_a_tile(world: VerifiedTopic) -> None:
     new = Tile(HOUR, {0: TileRange(0, 0, None)})
     world.write_index()
     head = TopicHead(topic_id="one", hours=((HOUR, HOUR),), new=new)
@@ -221,7 +221,7 @@ def test_offsets_that_are_not_landed_have_their_place_in_words() -> None:
     assert str(many) == f"not landed: verified {HOUR} to {NEXT}: 0 offsets, no tile"
 
 
-def test_a_year_without_records_costs_few_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_year_without_records_costs_few_requests(world: VerifiedTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     find_offset_since = world.log.find_offset_since
 
@@ -241,7 +241,7 @@ def test_a_year_without_records_costs_few_requests(world: World, monkeypatch: py
 )
 def test_every_offset_of_the_grid_is_landed_or_named_once(stamps: list[int], tiles: set[int], now: int) -> None:
     """Whatever hours have a tile, nothing committed: every offset is in exactly one tile, or hour without one."""
-    world = World()
+    world = VerifiedTopic()
     for minute in stamps:
         world.log.add([b"1"], timestamp=at(0, minute))
     end = len(stamps)
@@ -266,7 +266,7 @@ def test_every_offset_of_the_grid_is_landed_or_named_once(stamps: list[int], til
 
 
 def test_offsets_before_the_first_tile_are_counted_as_long_as_kafka_has_them() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.log.add(VALUES[:5], timestamp=5)  # a producer that stamps in seconds
     world.landed(VALUES[5:])
     report = world.verify()
@@ -281,7 +281,7 @@ def test_offsets_before_the_first_tile_are_counted_as_long_as_kafka_has_them() -
 
 
 def test_a_record_that_is_stamped_far_ahead_is_named_once() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.landed(VALUES[:4])
     world.log.add([VALUES[4]], timestamp=at(0) * 1000)
     for number in (1, 2):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake_tests.lake.verify.test_writer_agrees import CLOCK_MS, Record, agree, staged
-from s3lake_tests.lake.verify.world import World, texts
+from s3lake_tests.lake.verify.world import VerifiedTopic, texts
 
 RECORDS: list[Record] = [
     (b'{"k":1}', b'{"id":1,"secret":"x","to":{"zip":"a"},"at":1700000000000}', [("h", b"1")]),
@@ -52,8 +52,8 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 
 
-def transformed(chain: str, sink: dict[str, Any] = FORMATS["json"]) -> World:
-    return World(**sink, transforms=CHAINS[chain], errors={"tolerance": "all"}, flush={"count": 3})
+def transformed(chain: str, sink: dict[str, Any] = FORMATS["json"]) -> VerifiedTopic:
+    return VerifiedTopic(**sink, transforms=CHAINS[chain], errors={"tolerance": "all"}, flush={"count": 3})
 
 
 @pytest.mark.parametrize("sink", FORMATS.values(), ids=FORMATS)
@@ -116,7 +116,7 @@ TYPED_CHAINS: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("format", ["parquet", "avro", "json", "csv", "text", "bytes"])
 @pytest.mark.parametrize("chain", TYPED_CHAINS)
 def test_records_with_a_schema_are_compared_with_their_types(chain: str, format: str) -> None:
-    world = World(
+    world = VerifiedTopic(
         format={"type": format},
         converter={"value": "connect_json"},
         transforms=TYPED_CHAINS[chain],
@@ -130,7 +130,7 @@ def test_records_with_a_schema_are_compared_with_their_types(chain: str, format:
 @pytest.mark.parametrize("format", ["parquet", "avro", "json"])
 @pytest.mark.parametrize("chain", ["inserted", "keyed"])
 def test_keys_and_values_of_envelopes_are_compared_with_their_types(chain: str, format: str, key: str) -> None:
-    world = World(
+    world = VerifiedTopic(
         format={"type": format},
         converter={"key": key, "value": "connect_json"},
         transforms=TYPED_CHAINS[chain],
@@ -169,7 +169,7 @@ def test_a_record_that_the_transforms_refuse_must_be_a_dead_letter() -> None:
 def test_a_commit_of_other_transforms_is_counted_and_clean(sink: dict[str, Any], reason: str) -> None:
     world = transformed("renamed")
     staged(world, RECORDS)
-    world.sink = World(**sink, errors={"tolerance": "all"}).sink
+    world.sink = VerifiedTopic(**sink, errors={"tolerance": "all"}).sink
     report = world.verify()
     assert (report.clean, report.compared, report.not_compared) == (True, 0, 4)
     assert report.counted_reasons[0].startswith(reason)
@@ -178,7 +178,7 @@ def test_a_commit_of_other_transforms_is_counted_and_clean(sink: dict[str, Any],
 
 
 def test_a_commit_of_sql_is_counted_and_its_rows_and_kafkas_records_are_as_many_as_it_says() -> None:
-    world = World(sql={"select": "id"})
+    world = VerifiedTopic(sql={"select": "id"})
     for value in (b'{"id":1,"b":2}', b'{"id":2}'):
         world.record(value)
     world.landed_as(b'{"id":1}\n{"id":2}\n')
@@ -204,5 +204,5 @@ def test_a_commit_into_which_dead_letters_were_replayed_is_counted() -> None:
 def test_the_digest_of_transforms_does_not_depend_on_the_order_of_options() -> None:
     chain = CHAINS["a field"][0]
     options = dict(reversed(list(chain["options"].items())))
-    one, other = (World(transforms=[{**chain, "options": given}]).sink for given in (chain["options"], options))
-    assert one.transforms_digest == other.transforms_digest != World().sink.transforms_digest == ""
+    one, other = (VerifiedTopic(transforms=[{**chain, "options": given}]).sink for given in (chain["options"], options))
+    assert one.transforms_digest == other.transforms_digest != VerifiedTopic().sink.transforms_digest == ""

@@ -10,7 +10,7 @@ import pytest
 from s3lake.index.commit.documents import Read
 from s3lake.records.schema.columns.arrow_types import from_arrow
 from s3lake.records.schema.columns.types import to_document
-from s3lake_tests.lake.verify.world import World, difference_types, parquet, texts
+from s3lake_tests.lake.verify.world import VerifiedTopic, difference_types, parquet, texts
 
 SCHEMA = pa.schema(
     [
@@ -26,8 +26,10 @@ SCHEMA = pa.schema(
 EMPTY = dict.fromkeys(SCHEMA.names)
 
 
-def landed(values: Sequence[Any], rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA, **sink: Any) -> World:
-    world = World(format={"type": "parquet"}, **sink)
+def landed(
+    values: Sequence[Any], rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA, **sink: Any
+) -> VerifiedTopic:
+    world = VerifiedTopic(format={"type": "parquet"}, **sink)
     for value in values:
         world.record(value if isinstance(value, bytes | None) else json.dumps(value).encode())
     world.landed_as(parquet(rows, schema), records=len(rows))
@@ -123,7 +125,7 @@ def test_a_difference_in_any_field_is_found(value: Any, row: dict[str, Any]) -> 
 
 
 def test_a_column_of_another_type_is_found() -> None:
-    world = World(format={"type": "parquet"}, converter={"value": "string"})
+    world = VerifiedTopic(format={"type": "parquet"}, converter={"value": "string"})
     world.log.add([b"a"])
     world.commit(
         "c1", [world.file("c1", parquet([{"value": b"a"}], pa.schema([("value", pa.binary())])), 0, 0, records=1)]
@@ -133,7 +135,7 @@ def test_a_column_of_another_type_is_found() -> None:
 
 
 def test_commits_may_have_columns_of_their_own() -> None:
-    world = World(format={"type": "parquet"})
+    world = VerifiedTopic(format={"type": "parquet"})
     world.log.add([b'{"a":1,"b":null}', b'{"a":2,"b":3}'])
     narrow, wide = pa.schema([("a", pa.int64())]), pa.schema([("b", pa.float64()), ("a", pa.int64())])
     world.commit("c1", [world.file("c1", parquet([{"a": 1}], narrow), 0, 0, records=1)])
@@ -145,7 +147,7 @@ def test_commits_may_have_columns_of_their_own() -> None:
 
 def test_a_commit_keeps_the_format_that_it_was_written_in() -> None:
     world = landed([{"id": 1}], [{**EMPTY, "id": 1}])
-    world.sink = World().sink
+    world.sink = VerifiedTopic().sink
     assert world.verify().clean
 
 
@@ -169,7 +171,7 @@ def test_a_broken_page_is_found() -> None:
 
 
 def test_a_commit_of_dead_letters_and_nulls_alone_needs_no_schema() -> None:
-    world = World(format={"type": "parquet"})
+    world = VerifiedTopic(format={"type": "parquet"})
     world.log.add([None, None])
     world.commit("c1", [], {0: Read(0, 2, read=2, landed=0, skipped=2)})
     assert world.verify().clean

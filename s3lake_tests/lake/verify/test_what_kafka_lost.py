@@ -8,26 +8,26 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.plan.tile import TileRange
 from s3lake.lake.verify import NotChecked
 from s3lake.source.offsets import TopicOffsets
-from s3lake_tests.lake.verify.world import HOUR, NEXT, World, difference_types, letter, texts
+from s3lake_tests.lake.verify.world import HOUR, NEXT, VerifiedTopic, difference_types, letter, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(9)]
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> VerifiedTopic:
     """Three files of one commit: offsets 0 to 2, 3 to 5, 6 to 8."""
-    world = World()
+    world = VerifiedTopic()
     world.log.add(VALUES)
     world.commit("c1", [world.lines("c1", VALUES[start : start + 3], start) for start in (0, 3, 6)])
     return world
 
 
-def unchecked(world: World) -> list[NotChecked]:
+def unchecked(world: VerifiedTopic) -> list[NotChecked]:
     return [gone for one in world.verify().checked for gone in one.not_checkable]
 
 
 @pytest.mark.parametrize("low", range(1, 10))
-def test_expired_offsets_are_not_checkable_and_later_ones_are_compared(world: World, low: int) -> None:
+def test_expired_offsets_are_not_checkable_and_later_ones_are_compared(world: VerifiedTopic, low: int) -> None:
     world.log.expire(low)
     report = world.verify()
     assert report.clean
@@ -39,20 +39,20 @@ def test_expired_offsets_are_not_checkable_and_later_ones_are_compared(world: Wo
     assert ["offset 8:" in text for text in texts(report, "missing")] == [True] * (low < 9)
 
 
-def test_a_row_too_many_is_found_in_files_wholly_above_the_log_start(world: World) -> None:
+def test_a_row_too_many_is_found_in_files_wholly_above_the_log_start(world: VerifiedTopic) -> None:
     world.log.expire(4)
     world.overwrite(world.manifests["c1"].files[2], b'{"n":6}\n{"n":7}\n{"n":7}\n')
     report = world.verify()
     assert (report.missing, report.duplicated) == (1, 1)
 
 
-def test_rows_of_a_file_across_the_log_start_need_no_record(world: World) -> None:
+def test_rows_of_a_file_across_the_log_start_need_no_record(world: VerifiedTopic) -> None:
     world.log.expire(4)
     world.overwrite(world.manifests["c1"].files[1], b'{"n":?}\n{"n":4}\n{"n":5}\n')
     assert world.verify().clean
 
 
-def test_files_below_the_log_start_must_still_be_there(world: World) -> None:
+def test_files_below_the_log_start_must_still_be_there(world: VerifiedTopic) -> None:
     world.log.expire(9)
     first, second, third = world.manifests["c1"].files
     world.store.delete(first.key)
@@ -63,8 +63,8 @@ def test_files_below_the_log_start_must_still_be_there(world: World) -> None:
     assert len(report.differences) == 3
 
 
-def test_dead_letters_of_expired_records_are_not_checkable(world: World) -> None:
-    world = World()
+def test_dead_letters_of_expired_records_are_not_checkable(world: VerifiedTopic) -> None:
+    world = VerifiedTopic()
     world.log.add([b"?", b"1"])
     world.commit("c1", [world.letters("c1", {0: letter(0, "other")}), world.lines("c1", [b"1"], 1)])
     assert difference_types(world.verify()) == {"dead_letter"}
@@ -73,7 +73,7 @@ def test_dead_letters_of_expired_records_are_not_checkable(world: World) -> None
 
 
 def test_other_records_are_compared_if_some_expired_before_landing() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.log.add(VALUES)
     world.log.expire(4)
     world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, read=5, landed=5)}, expired=((0, 0, 4),))
@@ -88,13 +88,13 @@ def test_other_records_are_compared_if_some_expired_before_landing() -> None:
 
 
 def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:
-    world = World()
+    world = VerifiedTopic()
     world.log.add(VALUES)
     world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, read=5, landed=5)}, expired=((0, 0, 4),))
     assert world.verify().missing == 4
 
 
-def test_a_log_start_that_moves_meanwhile_is_followed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_start_that_moves_meanwhile_is_followed(world: VerifiedTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = world.log.snapshot
     answers: list[TopicOffsets] = []
 
@@ -110,7 +110,7 @@ def test_a_log_start_that_moves_meanwhile_is_followed(world: World, monkeypatch:
     assert len(answers) == 2
 
 
-def test_a_log_that_ends_before_what_is_committed_is_a_difference(world: World) -> None:
+def test_a_log_that_ends_before_what_is_committed_is_a_difference(world: VerifiedTopic) -> None:
     world.log.end[0] = 7
     report = world.verify()
     assert texts(report, "kafka") == ["offsets 7 to 8 are committed, but Kafka's log ends at 7"]
@@ -118,14 +118,16 @@ def test_a_log_that_ends_before_what_is_committed_is_a_difference(world: World) 
     assert unchecked(world) == [NotChecked(7, 9, "Kafka's log ends at 7")]
 
 
-def test_a_topic_partition_that_kafka_does_not_know_is_a_difference(world: World) -> None:
+def test_a_topic_partition_that_kafka_does_not_know_is_a_difference(world: VerifiedTopic) -> None:
     world.log.end.clear()
     world.log.marker(partition=1, count=0)
     assert "kafka" in difference_types(world.verify())
 
 
 @pytest.mark.parametrize(("topic_id", "text"), [("two", "two: it was created again"), ("", "no such topic")])
-def test_another_topic_is_a_difference_and_nothing_can_be_checked(world: World, topic_id: str, text: str) -> None:
+def test_another_topic_is_a_difference_and_nothing_can_be_checked(
+    world: VerifiedTopic, topic_id: str, text: str
+) -> None:
     world.log.topic_id = topic_id
     report = world.verify()
     (difference,) = report.differences
@@ -135,7 +137,7 @@ def test_another_topic_is_a_difference_and_nothing_can_be_checked(world: World, 
     assert not world.log.reads
 
 
-def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: World) -> None:
+def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: VerifiedTopic) -> None:
     given_up = msgspec.structs.replace(world.tiles[HOUR], partitions={0: TileRange(0, 12, 12)}, expired=((0, 9, 12),))
     world.tiles[HOUR] = given_up
     world.since = NEXT
@@ -147,7 +149,7 @@ def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: World) -> N
     assert (report.compared, report.landed, report.not_checkable) == (1, 10, 12)
 
 
-def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(world: World) -> None:
+def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(world: VerifiedTopic) -> None:
     world.since, world.earlier = hours.shift(NEXT, 1), (NEXT,)
     world.log.records.clear()
     world.log.end.clear()
@@ -159,7 +161,7 @@ def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(wo
     assert world.verify().clean
 
 
-def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: World) -> None:
+def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: VerifiedTopic) -> None:
     for offset in (0, 4, 5):
         del world.log.records[0][offset]
     assert world.verify().duplicated == 3
@@ -173,7 +175,7 @@ def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: Worl
     assert world.verify().missing == 1
 
 
-def test_rows_beyond_what_was_compacted_away_are_found(world: World) -> None:
+def test_rows_beyond_what_was_compacted_away_are_found(world: VerifiedTopic) -> None:
     world.log.compacted = True
     del world.log.records[0][4]
     world.overwrite(world.manifests["c1"].files[0], b'{"n":0}\n{"n":1}\n{"n":2}\n{"n":2}\n')

@@ -21,7 +21,7 @@ from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.kit.oracles import DECIMAL, LEAVES
 from s3lake_tests.lake.verify.sinks import sinks
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, World
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, VerifiedTopic
 from s3lake_tests.land.task.settled import settled
 
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -98,7 +98,7 @@ records = st.tuples(keys, anything | connect | _typed(), headers)
 CLOCK_MS = 1_795_150_812_345
 
 
-def staged(world: World, records: list[Record], held_to: Columns | None = None) -> None:
+def staged(world: VerifiedTopic, records: list[Record], held_to: Columns | None = None) -> None:
     """Land records with the writer's own code, in one commit; `held_to` are columns of commits before it."""
     for key, value, headers in records:
         world.record(value, key, headers)
@@ -140,10 +140,10 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
 def test_writer_and_verifier_agree_whatever_is_configured(
     sink: dict[str, Any], given: list[Record], touched: int
 ) -> None:
-    agree(World(**sink), given, touched)
+    agree(VerifiedTopic(**sink), given, touched)
 
 
-def agree(world: World, given: list[Record], touched: int) -> None:
+def agree(world: VerifiedTopic, given: list[Record], touched: int) -> None:
     """Whether verifying finds nothing where nothing is wrong, and a record that is gone or there twice."""
     staged(world, given)
     report = world.verify()
@@ -172,13 +172,13 @@ def connect_value(**payload: str) -> bytes:
 @pytest.mark.parametrize("second", [{"b": "2", "a": "1"}, {"a": "1", "c": "3"}, {"a": "1"}], ids=" ".join)
 @pytest.mark.parametrize("touched", [0, 1])
 def test_records_of_two_schemas_in_csv_without_header_lines_are_compared(second: dict[str, str], touched: int) -> None:
-    world = World(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
+    world = VerifiedTopic(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
     agree(world, [(None, connect_value(a="x", b="y"), []), (None, connect_value(**second), [])], touched)
 
 
 @pytest.mark.parametrize("value_type", ["boolean", "double"])
 def test_a_record_whose_schema_has_another_type_than_a_declared_column_is_refused_in_csv(value_type: str) -> None:
-    world = World(
+    world = VerifiedTopic(
         format={"type": "csv"},
         converter={"value": "connect_json"},
         columns={"a": "int32"},
@@ -199,7 +199,7 @@ _SCALARS = {"int64": 2**53 + 1, "double": 0.5, "boolean": True, "string": "1", "
 def test_schemas_that_contradict_each_other_for_the_first_time_in_one_commit_share_no_csv(
     shape: str, first: str, second: str
 ) -> None:
-    world = World(format={"type": "csv"}, converter={"value": "connect_json"}, errors={"tolerance": "all"})
+    world = VerifiedTopic(format={"type": "csv"}, converter={"value": "connect_json"}, errors={"tolerance": "all"})
     values = []
     for scalar in (first, second):
         schema: dict[str, Any] = {"type": scalar}
@@ -214,5 +214,7 @@ def test_schemas_that_contradict_each_other_for_the_first_time_in_one_commit_sha
 @pytest.mark.parametrize("form", ["avro", "parquet", "json"])
 @pytest.mark.parametrize("converter", ["json", "connect_json"])
 def test_blanks_around_a_key_are_in_a_sidecar_or_between_its_lines(form: str, converter: str) -> None:
-    world = World(format={"type": "avro"}, converter={"key": converter, "value": "bytes"}, sidecars={"keys": form})
+    world = VerifiedTopic(
+        format={"type": "avro"}, converter={"key": converter, "value": "bytes"}, sidecars={"keys": form}
+    )
     agree(world, [(key, b"x", []) for key in (b' {"a":1}', b'"b"\n', b"\t[1] ")], 0)

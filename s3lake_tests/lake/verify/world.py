@@ -145,7 +145,7 @@ def avro(rows: Sequence[Mapping[str, Any]], fields: Sequence[Mapping[str, Any]],
     return out.getvalue()
 
 
-class World:
+class VerifiedTopic:
     """One sink, one topic, a log, and an index that a test writes as it likes."""
 
     def __init__(self, **sink: Any) -> None:

@@ -17,7 +17,7 @@ from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
 from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.kit.targets import target_of
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, World
+from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, VerifiedTopic
 from s3lake_tests.land.task.settled import settled
 
 PLANS = {
@@ -31,7 +31,7 @@ Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 P = TypeVar("P", bound="Parts")
 
 
-class Parts(World):
+class Parts(VerifiedTopic):
     """Records of topic-partition 0, landed in commits c0, c1 and so on."""
 
     columns: Columns

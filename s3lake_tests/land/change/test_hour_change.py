@@ -11,7 +11,7 @@ from s3lake.land.change.hour_change import group_compatible, settle_hour
 from s3lake.land.observer import TableFollower
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake_tests.lake.verify.world import HOUR
-from s3lake_tests.land.at_hand import Table, World
+from s3lake_tests.land.at_hand import Table, TopicInMemory
 from s3lake_tests.land.change.parts import Parts, holding, run_change
 from s3lake_tests.land.change.test_compact import many
 
@@ -95,11 +95,11 @@ def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_anot
 
 def test_a_sink_that_is_not_exactly_once_cannot_be_changed_commit_by_commit() -> None:
     with pytest.raises(ConfigurationError, match="sink events has exactly_once: false"):
-        World(exactly_once=False).target().require_exactly_once()
+        TopicInMemory(exactly_once=False).target().require_exactly_once()
 
 
 def test_a_topic_that_was_never_landed_has_no_hours() -> None:
-    assert World().target().hours() == []
+    assert TopicInMemory().target().hours() == []
 
 
 def test_a_change_gives_up_if_others_are_always_faster() -> None:

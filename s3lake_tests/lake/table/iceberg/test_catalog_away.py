@@ -15,14 +15,14 @@ from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.landing import land, rewrite
 from s3lake.land.target import TopicSink
 from s3lake_tests.lake.table.iceberg.shelf import Shelf
-from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TopicInMemory
 from s3lake_tests.land.change.parts import run_change
 
 DAY = 24 * 60
 ALICE = EraseConditions(Condition("user = 'alice'"))
 
 
-class Lake(World):
+class Lake(TopicInMemory):
     """The world's topic in a bucket behind HTTP, and its table in a catalog that can be taken away."""
 
     def __init__(self, server: EmbeddedS3, home: Path) -> None:

@@ -17,7 +17,7 @@ from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import PLACEHOLDER, from_document
 from s3lake.records.schema.columns.union import unify_columns
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.convert.read.protobuf.test_unknown_fields import landed, part
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -130,9 +130,9 @@ def make(registry: SchemaRegistry, converter: str, place: str, *, is_set: bool) 
     return framed(registry.add(JSON[place][0], "JSON"), json.dumps(JSON[place][at]).encode())
 
 
-def world(registry: SchemaRegistry, converter: str, format: str, *, key: str = "string", **sink: Any) -> World:
+def world(registry: SchemaRegistry, converter: str, format: str, *, key: str = "string", **sink: Any) -> VerifiedTopic:
     registered = {} if {converter, key} <= {"connect_json", "string"} else {"registry": {"url": registry.url}}
-    return World(
+    return VerifiedTopic(
         format={"type": format},
         converter={"key": key, "value": converter, **registered},
         errors={"tolerance": "all"},

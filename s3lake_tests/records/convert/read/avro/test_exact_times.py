@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_avro_values import datum, logical, record
 from s3lake_tests.records.convert.read.avro.test_datum_columns import one_by_one
@@ -106,7 +106,7 @@ def test_what_landed_is_verified(format: str) -> None:
         schema = record(*((f"a{at}", time.schema) for at, time in enumerate(TIMES)))
         plain = record(*((f"a{at}", time.schema["type"]) for at, time in enumerate(TIMES)))
         values = {f"a{at}": time.number for at, time in enumerate(TIMES)}
-        world = World(
+        world = VerifiedTopic(
             format={"type": format},
             converter={"value": "avro", "registry": {"url": registry.url, "times": "exact"}},
             nulls="write",
@@ -184,7 +184,7 @@ def test_debezium_s_types_of_a_side_are_verified(converter: str, format: str, si
         number = registry.add(json_schema(), "JSON")
         data = ENVELOPE if converter == "connect_json" else framed(number, json.dumps(VALUES).encode())
         key, value = (data, b"x") if side == "key" else (None, data)
-        world = World(
+        world = VerifiedTopic(
             format={"type": format},
             converter={
                 "key": converter if side == "key" else "string",
@@ -251,7 +251,7 @@ def test_timestamps_of_protobuf_are_verified(format: str, times: str) -> None:
         data = data[: 3 + data[2]]
     with serving() as registry:
         value = framed(registry.add(text, "PROTOBUF"), data)
-        world = World(
+        world = VerifiedTopic(
             format={"type": format},
             converter={"value": "protobuf", "registry": {"url": registry.url}, "times": times},
         )

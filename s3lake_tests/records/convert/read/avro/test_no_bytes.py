@@ -12,7 +12,7 @@ from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
 from s3lake_tests.records.convert.read.avro.test_datum_columns import same
@@ -59,9 +59,9 @@ NOTHING: dict[str, tuple[Any, Any, Any, Any, str]] = {
 }
 
 
-def land(registry: SchemaRegistry, format: str, message: bytes) -> tuple[World, Any]:
+def land(registry: SchemaRegistry, format: str, message: bytes) -> tuple[VerifiedTopic, Any]:
     converter = {"value": "avro", "registry": {"url": registry.url}}
-    world = World(format={"type": format}, converter=converter, errors={"tolerance": "all"})
+    world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
     staged(world, [(None, message, [])])
     report = world.verify()
     assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
@@ -148,7 +148,7 @@ def test_a_decimal_of_many_digits_is_a_text_and_in_a_table_if_its_value_fits(
     assert Decimal(json.loads(text, parse_float=Decimal, parse_int=Decimal)["a"]) == Decimal(number)
     for format in ("parquet", "avro"):
         converter = {"value": "avro", "registry": {"url": registry.url}}
-        world = World(format={"type": format}, converter=converter, errors={"tolerance": "all"})
+        world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
         staged(world, [(None, message, [])])
         report = world.verify()
         assert (report.differences, report.landed) == ((), int(column is not None))

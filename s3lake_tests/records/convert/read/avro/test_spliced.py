@@ -16,7 +16,7 @@ from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.test_datum_columns import KINDS, fresh, record
 from s3lake_tests.records.encode.written_files import written
@@ -264,7 +264,7 @@ def test_files_read_back_as_if_their_columns_had_been_written(registry: SchemaRe
 
 
 def test_a_file_has_the_name_that_a_transform_gave_its_schema(registry: SchemaRegistry) -> None:
-    world = World(
+    world = VerifiedTopic(
         format={"type": "avro"},
         converter={"value": "avro", "registry": {"url": registry.url}},
         transforms=[

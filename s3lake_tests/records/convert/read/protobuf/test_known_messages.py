@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2
 
 from s3lake.records.schema.protobuf import compiler, known_files
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.read.protobuf.test_unknown_fields import NAN, landed, part, varint
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -25,11 +25,13 @@ IMPORTS = "".join(
 )
 
 
-def landed_field(registry: SchemaRegistry, format: str, field: str, data: bytes) -> tuple[World, list[Any], str]:
+def landed_field(
+    registry: SchemaRegistry, format: str, field: str, data: bytes
+) -> tuple[VerifiedTopic, list[Any], str]:
     """Land a message with one field, whose number is 1. Return its values, and the type of its column."""
     number = registry.add(f'syntax = "proto3"; {IMPORTS} message M {{ {field}; }}', "PROTOBUF")
     converter = {"value": "protobuf", "registry": {"url": registry.url}}
-    made = World(format={"type": format}, converter=converter, errors={"tolerance": "all"})
+    made = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
     staged(made, [(None, framed(number, b"\0" + data), [])])
     (manifest,) = made.manifests.values()
     return made, [row.get("c") for row in landed(made)], json.dumps((manifest.columns or {}).get("c"))
@@ -127,7 +129,7 @@ def test_one_that_holds_what_its_column_does_not_is_refused_with_the_reason(
 def test_a_message_that_only_has_a_known_name_is_a_struct(registry: SchemaRegistry) -> None:
     texts = ('syntax = "proto3"; package google.type; message Date { string text = 1; }',)
     number = registry.add(f"{texts[0]} message M {{ Date c = 1; }}", "PROTOBUF")
-    made = World(format={"type": "parquet"}, converter={"value": "protobuf", "registry": {"url": registry.url}})
+    made = VerifiedTopic(format={"type": "parquet"}, converter={"value": "protobuf", "registry": {"url": registry.url}})
     staged(made, [(None, framed(number, b"\2\2" + part(1, part(1, b"x"))), [])])
     assert landed(made) == [{"c": {"text": "x"}}]
     assert made.verify().clean
@@ -168,7 +170,7 @@ _OF_METHODS = " ".join(
 @pytest.mark.parametrize("name", METHODS)
 def test_a_field_may_have_the_name_of_a_method(registry: SchemaRegistry, format: str, name: str) -> None:
     number = registry.add(f'syntax = "proto3"; {_OF_METHODS}', "PROTOBUF")
-    made = World(format={"type": format}, converter={"value": "protobuf", "registry": {"url": registry.url}})
+    made = VerifiedTopic(format={"type": format}, converter={"value": "protobuf", "registry": {"url": registry.url}})
     one = part(1, b"w") + part(9, 1)
     data = part(1, b"v") + part(2, one) + part(3, part(1, b"k") + part(2, one)) + part(9, 1)
     path = varint(2) + varint(2 * METHODS.index(name))

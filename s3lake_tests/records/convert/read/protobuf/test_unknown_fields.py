@@ -15,7 +15,7 @@ import pytest
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.read.protobuf import messages
 from s3lake_tests.lake.verify.test_writer_agrees import staged
-from s3lake_tests.lake.verify.world import World
+from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 OLD = """
@@ -103,16 +103,16 @@ ROWS = {
 }
 
 
-def world(registry: SchemaRegistry, format: str, *, key: str = "string", **sink: Any) -> World:
+def world(registry: SchemaRegistry, format: str, *, key: str = "string", **sink: Any) -> VerifiedTopic:
     converter = {"key": key, "value": "protobuf", "registry": {"url": registry.url}}
-    return World(format={"type": format}, converter=converter, errors={"tolerance": "all"}, **sink)
+    return VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"}, **sink)
 
 
 def message(registry: SchemaRegistry, data: bytes) -> bytes:
     return framed(registry.add(OLD, "PROTOBUF"), b"\2\2" + data)
 
 
-def landed(world: World) -> list[dict[str, Any]]:
+def landed(world: VerifiedTopic) -> list[dict[str, Any]]:
     """The rows of all files, as JSON has them, without nulls."""
     (manifest,) = world.manifests.values()
     rows = []
@@ -153,7 +153,7 @@ def test_what_only_a_newer_producer_knows_lands_or_is_counted(registry: SchemaRe
 def test_fields_of_keys_are_counted_apart_from_those_of_values(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    def land() -> World:
+    def land() -> VerifiedTopic:
         made = world(registry, format, key="protobuf", envelope={"fields": ["key", "value"]})
         staged(made, [(message(registry, part(20, 1)), message(registry, part(1, b"v")), [])])
         return made
@@ -209,7 +209,7 @@ def test_a_chain_of_transforms_counts_them_too(registry: SchemaRegistry, format:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_properties_that_the_schema_of_a_key_does_not_name_are_counted(registry: SchemaRegistry, format: str) -> None:
     number = registry.add({"type": "object", "properties": {"a": {"type": "string"}}}, "JSON")
-    made = World(
+    made = VerifiedTopic(
         format={"type": format},
         converter={"key": "json_schema", "value": "json_schema", "registry": {"url": registry.url}},
         envelope={"fields": ["key", "value"]},
