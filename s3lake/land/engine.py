@@ -51,7 +51,7 @@ class ReadRequest:
     """Records that tasks have to read, and what they do with them.
 
     Attributes:
-        shapes: of records that SQL has read before.
+        shapes: the shapes of records that SQL has read before.
     """
 
     sink: Sink

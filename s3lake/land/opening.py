@@ -40,7 +40,7 @@ def open_topic_sink(
         s3: how S3 is reached by a sink without `s3` settings of its own; without it as the configuration says.
         spark: returns the session, and is called when there is something to read; None to read the index only.
         fail_fast: give up within seconds if S3 does not answer, as a sensor must: it looks again soon.
-        timeout_s: within how many seconds the source answers, or a question to it fails.
+        timeout_s: the time within which the source answers, or a question to it fails, in seconds.
     """
     connection = s3_connection(config, sink, s3)
     stores, source, table = open_stores(connection, fail_fast=fail_fast), sources.open_source(config, timeout_s), None

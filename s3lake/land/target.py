@@ -77,7 +77,7 @@ class TopicSink:
         reader: the source, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection.
         group: gets how far the topic is landed after each commit.
-        table: that follows the index; None if the sink has none.
+        table: the table that follows the index; None if the sink has none.
         clock: epoch milliseconds.
     """
 

@@ -60,7 +60,7 @@ def land_value(target: TopicSink, hour: str, value: object, owner: Sequence[str]
 
     Args:
         target: the sink, and the index of the table's name.
-        hour: as `2026-11-20T05`.
+        hour: the hour in UTC, such as `2026-11-20T05`.
         value: see `record_batches`; a DataFrame of Spark is staged by its tasks.
         owner: the key of the asset whose table it is; no other asset's tables get the name.
 

@@ -80,7 +80,7 @@ def clean_index(
         keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
             and than any request, because a completion that was under way may become visible late.
         dry_run: only say what would be done.
-        keys: that the sink gives; None to leave uploads that no manifest names alone.
+        keys: the keys that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = list_document_names(index), _read_settled(index)
     done: list[Cleaned] = []

@@ -19,8 +19,8 @@ class ColumnStep(msgspec.Struct, frozen=True):
     """One change of columns.
 
     Attributes:
-        hour: that brought it.
-        commit: of that hour, the first that has it; None if no commit has it yet, or any more.
+        hour: the hour that brought it.
+        commit: the first commit of that hour that has it; None if no commit has it yet, or any more.
         change: what is new or other.
         first: whether it is of the commit that columns began with.
     """

@@ -126,7 +126,7 @@ class SidecarForm(msgspec.Struct, frozen=True):
     Attributes:
         keys: format of sidecars of keys, None if there are none.
         headers: format of sidecars of headers.
-        codecs: of each format.
+        codecs: the codec of each format.
     """
 
     keys: str | None = None
@@ -138,10 +138,10 @@ class FileForm(msgspec.Struct, frozen=True):
     """The content and encoding of a commit's data files: all that a reader has to know, except for their columns.
 
     Attributes:
-        format: as `format.type` has it; empty without data.
+        format: the value of `format.type`; empty without data.
         value: the converter of values.
         key: the converter of keys.
-        codec: of the format.
+        codec: the codec of the format.
         header: True if a CSV file begins with the names of its columns.
         framing: what is before the first record, between two, and after the last; None if an object is one record, or
             the format has a framing of its own.
@@ -173,8 +173,8 @@ class RefusalReason(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: the message, without what it quotes and counts.
-        partition: of the first of them.
-        offset: of the first of them.
+        partition: the topic-partition of the first of them.
+        offset: the offset of the first of them.
     """
 
     stage: str
@@ -188,7 +188,7 @@ class ReplayedDeadLetters(msgspec.Struct, frozen=True):
     """Dead letters that a replay has landed, and so are none any more.
 
     Attributes:
-        commit: that took them.
+        commit: the commit that took them.
         at_ms: when, epoch milliseconds.
         offsets: [topic-partition, first, end) of them.
     """
@@ -270,7 +270,7 @@ class Changed(msgspec.Struct, frozen=True):
     """The changes of columns that one attempt at a commit saw.
 
     Attributes:
-        hour: that it read records of; a later attempt at the same records is one at the same hour.
+        hour: the hour that it read records of; a later attempt at the same records is one at the same hour.
         commit: its id; it may have come to nothing, and a later attempt landed the columns.
     """
 
@@ -286,8 +286,8 @@ class Recorded(msgspec.Struct, frozen=True):
         history: the columns of the first commit, then every change.
         words: what they are in words, as the schemas of records said it last.
         exact: paths of columns that have held integers beyond 2^53: such a column never becomes one of doubles.
-        shapes: of a sink with SQL, the combinations of types that the fields which it reads have had, each as
-            `land.sql.table` writes it.
+        shapes: the combinations of types that the fields which a sink's SQL reads have had, each as the text that
+            `land.sql.table` writes.
     """
 
     columns: dict[str, Any]

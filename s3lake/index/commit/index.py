@@ -97,10 +97,10 @@ class TopicIndex:
         """The documents of one sink and topic.
 
         Args:
-            prefix: of the sink's index: `<index.prefix>/<sink name>`.
+            prefix: the prefix of the sink's index: `<index.prefix>/<sink name>`.
             data: what keys of the sink's data begin with; only a writer has to say it.
             follower: what else lists objects of this index, and is asked before one is deleted; a reader needs none.
-            pace: of recovery.
+            pace: the pace of recovery.
         """
         self.store = store
         self.data = data

@@ -50,7 +50,7 @@ def require_same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Top
     Kafka is asked only where another leader was elected since.
 
     Raises:
-        DataLossError: with the offsets at which records wait that would never be landed.
+        DataLossError: records wait at offsets, which the error names, and would never be landed.
     """
     cut = find_truncated_offsets(index, offsets, tile, kafka)
     if cut:

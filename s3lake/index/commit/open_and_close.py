@@ -65,7 +65,7 @@ def require_owner(index: TopicIndex, owner: Sequence[str]) -> None:
     """Refuse the tables of another asset.
 
     Args:
-        index: of the tables' name.
+        index: the index of the table's name.
         owner: the key of the asset that writes or reads them.
 
     Raises:
@@ -89,8 +89,8 @@ def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -
     """Give `hour` a tile for a table that is handed in: one "offset", however many rows the table has.
 
     Args:
-        index: of the table's name.
-        hour: of the table.
+        index: the index of the table's name.
+        hour: the hour of the table.
         owner: the key of the asset that hands it in: no other asset's tables get this name. Empty for none.
 
     Raises:

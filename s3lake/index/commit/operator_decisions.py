@@ -43,8 +43,8 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
     they land then belongs to no earlier hour any more.
 
     Args:
-        index: of the sink and topic.
-        offsets: of the source.
+        index: the index of the sink and topic.
+        offsets: the offsets of the source.
         dry_run: only return the hour; what is pending in the index stays as it is.
 
     Raises:

@@ -117,8 +117,8 @@ def begin_micro_batch(
 
     Args:
         index: the index of the sink and topic.
-        offsets: of Kafka's log.
-        head: as `open_hour` returned it.
+        offsets: the offsets of Kafka's log.
+        head: the head that `open_hour` returned.
         hour: an hour that has a tile.
         limit: most offsets one micro-batch reads.
         now_ms: this actor's clock; it decides when the hour is closed, never whether anything is right.
@@ -265,7 +265,7 @@ def require_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Ma
     Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
 
     Raises:
-        DataLossError: with the counts of every topic-partition that would lose records.
+        DataLossError: topic-partitions would lose records; the error has the counts of each.
     """
     before: Counter[int] = Counter()
     for at in range(len(replaced)):

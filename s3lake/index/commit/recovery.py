@@ -94,9 +94,9 @@ def finish_pending_commit(
 
     Args:
         index: the index of the sink and topic.
-        tile: with a pending commit.
-        etag: of the tile.
-        manifest: of the pending commit; None if it is deleted.
+        tile: the tile with the pending commit.
+        etag: the ETag of the tile.
+        manifest: the manifest of the pending commit; None if it is deleted.
     """
     outcomes = complete_files(index, manifest) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
@@ -205,8 +205,8 @@ def finish_own_commit(index: TopicIndex, pending: Tile, etag: str | None, manife
     Args:
         index: the index of the sink and topic.
         pending: the tile with the pending commit.
-        etag: of that tile; None if the answer to its PUT was lost.
-        manifest: of the commit.
+        etag: the ETag of that tile; None if the answer to its PUT was lost.
+        manifest: the manifest of the commit.
 
     Raises:
         FencedError: the commit was rolled back, or replaced by another writer.

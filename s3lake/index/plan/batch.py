@@ -23,10 +23,10 @@ class Batch:
     """The offsets of one micro-batch, all of one tile.
 
     Attributes:
-        intervals: per topic-partition `[start, end)`: what its commit will cover.
+        intervals: the offsets `[start, end)` of each topic-partition that its commit will cover.
         reads: the same without what Kafka has expired, and without empty ranges: what Spark reads.
         expired: [topic-partition, first, end) that Kafka no longer has.
-        epochs: per topic-partition of the tile, of the leader that returned its end.
+        epochs: the epoch of the leader that returned the end, for each topic-partition of the tile.
         left: offsets of the tile that this run leaves to later micro-batches.
     """
 
@@ -141,7 +141,7 @@ def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tu
     """Ranges of `reads` as the work of at most `tasks` tasks of like size, each task's by topic-partition and offset.
 
     Args:
-        reads: per topic-partition `[start, end)`, none of them empty.
+        reads: the offsets `[start, end)` of each topic-partition, none of them empty.
         tasks: the most there shall be; fewer where there is less to share.
         least: offsets a task, below which a topic-partition is not split; None if it never may be.
     """

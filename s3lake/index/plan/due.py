@@ -88,7 +88,7 @@ def list_unopened_hours(last: str | None, policy: Policy, now_ms: int, most: int
 
     Args:
         last: the latest hour that has a tile; None if none has, and everything from the sink's start is due.
-        policy: of the sink.
+        policy: the policy of the sink.
         most: how many of them, the oldest; None for all.
     """
     now = hours.key_of_ms(now_ms)

@@ -39,11 +39,11 @@ class Sums(Counts, frozen=True, kw_only=True):
     """The sums of a tile's commits: of their counts, offsets and objects.
 
     Attributes:
-        offsets: that their intervals cover.
+        offsets: the number of offsets that their intervals cover.
         expired: offsets that they recorded as expired.
         files: objects but for dead letters, which are `dead_files`: data files and their sidecars.
         records: records in those files, sidecars apart.
-        bytes: of all objects, as stored.
+        bytes: the stored size of all objects, in bytes.
         landed_ms: when the last of them was made, epoch milliseconds.
         waits: how long their records had waited.
         taken: dead letters that replays have landed.
@@ -70,21 +70,22 @@ class Tile(msgspec.Struct, frozen=True):
 
     Attributes:
         rev: +1 with every change, so no ETag comes twice.
-        partitions: per topic-partition.
+        partitions: the offset range of each topic-partition.
         commits: ids of the commits whose files are this tile's data.
         pending: id of the commit that is being made visible; anyone may finish it.
         garbage: ids of commits whose objects must go.
-        burnt: per topic-partition, the end of what commits that were rolled back had read: keys below it may have been
-            used before, and names need a suffix.
+        burnt: the end, for each topic-partition, of the offsets that rolled back commits had read: keys below it may
+            have been used before, and names need a suffix.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
-        foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
+        foreign: keys taken by objects that s3lake did not write; nothing is written until they are deleted.
         took_ms: how long the last of `commits` took, from its plan to the tile that lists it.
-        epochs: per topic-partition, of the leader under which the log was seen to reach `committed`.
-        sums: of `commits`.
-        stamped_ahead: per topic-partition offset and timestamp of the first record stamped after this hour, if the
-            timestamp was more than an hour ahead of the writer's clock: later hours cannot be told apart (`stamps.py`).
-        before_start: per topic-partition how many offsets the log had below `start` when the tile was opened; only in
-            a tile that was opened with no other before it, and not at the log start.
+        epochs: the epoch of the leader under which the log was seen to reach `committed`, for each topic-partition.
+        sums: the sums of `commits`.
+        stamped_ahead: the offset and timestamp, for each topic-partition, of the first record stamped after this hour,
+            if its timestamp was more than an hour ahead of the writer's clock: later hours cannot be told apart
+            (`stamps.py`).
+        before_start: the number of offsets, for each topic-partition, that the log had below `start` when the tile was
+            opened; only in a tile that was opened with no other before it, and not at the log start.
     """
 
     hour: str
@@ -142,9 +143,9 @@ def open_tile(
         kafka: offsets around `hour`.
         before: the tile of the greatest earlier hour, closed; None if there is none.
         after: the tile of the smallest later hour; None if there is none.
-        earliest: without `before`, begin at the log start instead of at the hour's first record.
-        former: without `before`, the last tile of an earlier topic of this name, whose keys this one may repeat.
-        begins: without `before`, and with `earliest`, where to begin instead of at the log start.
+        earliest: True to begin at the log start instead of at the hour's first record, if there is no `before`.
+        former: the last tile of an earlier topic of this name, whose keys this one may repeat; without `before`.
+        begins: the offsets to begin at instead of the log start, if there is no `before`, and with `earliest`.
         recreated: the log may be shorter than an earlier topic of this name was.
         stamped_ahead: see `Tile`.
 

@@ -29,25 +29,25 @@ class S3Connection:
         access_key_id: None, with the secret, for boto3's own chain: environment, profile, instance role.
         secret_access_key: never printed.
         session_token: never printed.
-        profile: of the AWS configuration files.
+        profile: the profile of the AWS configuration files.
         source: the only place where boto3 looks for credentials, as in `s3.credentials`; None for its whole chain.
         unsigned: send no credentials at all.
         use_ssl: https if `endpoint_url` does not say.
         verify: check the server's certificate; None leaves it to boto3, which does.
         ca_file: certificates to trust in place of the machine's.
-        max_attempts: of one request, the first included; 1 for never again.
+        max_attempts: the number of attempts at one request, the first included; 1 for never again.
         patience_s: how long to retry if the store refuses connections, with any number of attempts, and after which a
             store that takes requests and does not answer is not asked again.
         backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
-        connect_timeout_s: of one attempt.
-        read_timeout_s: of one attempt, between two bytes.
+        connect_timeout_s: the time to connect in one attempt, in seconds.
+        read_timeout_s: the time between two bytes in one attempt, in seconds.
         role_arn: a role that these credentials assume, again before it ends; other `role_*` are AssumeRole's.
-        role_token_file: of a web identity that assumes the role instead of the credentials.
+        role_token_file: the file of a web identity that assumes the role instead of the credentials.
         proxy: its address, with user and password if it needs them; never printed. None for the environment's.
         created_with: parameters of each object's creation: encryption, ACL, tags, storage class.
-        offset_tags: if the objects of a commit are tagged with the records they hold: None, tried or required.
+        offset_tags: whether the objects of a commit are tagged with the records they hold: None, tried or required.
         tags: the tags of `created_with`, which they have too.
-        customer_key: in base64, what objects are encrypted with (SSE-C); never printed.
+        customer_key: the key that objects are encrypted with (SSE-C), in base64; never printed.
         checksum: what S3 checks each upload with, and keeps.
         accelerate: go to the nearest edge of AWS.
         console: the page where people look at objects, with `{bucket}` and `{prefix}`; None for AWS's own.

@@ -25,7 +25,7 @@ class MemoryStore:
 
     Attributes:
         overwrites: complete uploads over existing objects, as stores do that ignore If-None-Match on Complete.
-        tagged: by key the first and the last offset of an object, and how many records it holds.
+        tagged: the first and the last offset of each object, by its key, and how many records it holds.
     """
 
     overwrites = False

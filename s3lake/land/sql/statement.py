@@ -53,7 +53,7 @@ def bind(tabulate: Tabulate, view: str, shape: str, analyse: Callable[[str], Any
         analyse: returns the schema of a statement, without running it.
 
     Raises:
-        Exception: of Spark's, if the SQL is wrong for every record.
+        Exception: an error of Spark's: the SQL is wrong for every record.
     """
     types = read_types(tabulate, shape) or []
     nulls = [number for number, type in enumerate(types) if type == NULL]
