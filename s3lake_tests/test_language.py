@@ -47,6 +47,7 @@ LEFT: dict[str, set[str]] = {
         "s3lake/config/connectors",
         "s3lake/config/model",
         "s3lake/config/syntax",
+        "s3lake/land",
         "s3lake/records/convert",
         "s3lake/records/convert/fit",
         "s3lake/records/convert/read",

@@ -52,7 +52,7 @@ def json_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return land(tmp_path_factory.mktemp("json"), "json", SAMPLES)
 
 
-# What each reader is told of the types
+# What each reader knows of the types
 
 DUCKDB = {
     "bool": "BOOLEAN",

@@ -178,7 +178,7 @@ def interrupt() -> Iterator[Callable[[], None]]:
 
 
 def await_end_of_threads() -> None:
-    """Wait until no thread of a fleet is left; those of commits are kept for the next one."""
+    """Wait until no thread of a fleet is left; threads of commits are kept for the next one."""
     kinds = ("s3lake-landing", "s3lake-shared-jobs", "s3lake-job", "s3lake-cancel")
     until(lambda: not any(thread.name.startswith(kinds) for thread in threading.enumerate()))
 

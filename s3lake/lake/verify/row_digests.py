@@ -172,7 +172,7 @@ class StreamDigester:
 
         sort = sort_json_texts if converter == "protobuf" else keep
 
-        def described(value: Any) -> Any:
+        def describe(value: Any) -> Any:
             return sort(exclude_fields(to_column_form(value), paths))
 
         # What `plain` returns is in the form of columns already: a decimal has that form once only.
@@ -180,14 +180,14 @@ class StreamDigester:
             converter,
             registry,
             plain,
-            described,
+            describe,
             null_to_default=name in shape.null_to_default,
             counted=list_counted(shape, name),
         )
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
-                return described(data.value)
+                return describe(data.value)
             return plain(parse_exact_json(data)) if type(data) is PlainJson else decode(data)
 
         return read

@@ -88,7 +88,7 @@ class _TabulatedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class _ConvertedGroup:
-    """Rows of one schema after conversion; the attributes are those of `ConvertedBatch`.
+    """Rows of one schema after conversion; its attributes are as in `ConvertedBatch`.
 
     Attributes:
         part: the kept rows; None if none is left.

@@ -142,7 +142,7 @@ def _refuse_nested_types(schema: Any) -> None:
         case list():
             for branch in schema:
                 _refuse_nested_types(branch)
-        case {"type": kind} if not isinstance(kind, str):
+        case {"type": nested} if not isinstance(nested, str):
             raise SchemaError(
                 f"{json.dumps(schema)[:100]} has another schema as its type; expected the name of a type, as "
                 '{"type": "string"}: write the inner schema alone'
