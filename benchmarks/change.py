@@ -29,7 +29,7 @@ from s3lake.lake.form import form_of
 from s3lake.land import binding
 from s3lake.land.change.compact import compact_hours
 from s3lake.land.change.restore import Restore, restore_records
-from s3lake.land.given import Record, batch
+from s3lake.land.given import GivenRecord, batch
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
@@ -139,7 +139,7 @@ def restoring(count: int) -> dict[str, Any]:
     stamp = hours.start_ms(HOUR)
     value = b'{"id": %d, "user": "user-%d", "type": "order", "amount": 12.5, "note": "' + b"x" * 120 + b'"}'
     records = [
-        Record(TOPIC, 0, number, stamp + number, b"k%d" % number, value % (number, number), (("source", b"web"),))
+        GivenRecord(TOPIC, 0, number, stamp + number, b"k%d" % number, value % (number, number), (("source", b"web"),))
         for number in range(count)
     ]
     (outcome,) = run(work, [batch(records[at : at + 10_000]) for at in range(0, count, 10_000)])

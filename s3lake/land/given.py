@@ -25,7 +25,7 @@ BATCH = 10_000
 
 
 @dataclass(frozen=True)
-class Record:
+class GivenRecord:
     """One record as Kafka would have it; `timestamp` in epoch milliseconds, -1 for none."""
 
     topic: str
@@ -91,13 +91,13 @@ def _by_partition(table: pa.Table) -> Batches:
     }
 
 
-def within(record: Record, reads: Intervals) -> bool:
+def within(record: GivenRecord, reads: Intervals) -> bool:
     """Return whether a record is in these offset ranges."""
     start, end = reads.get(record.partition, (0, 0))
     return start <= record.offset < end
 
 
-def batch(rows: Sequence[Record]) -> pa.RecordBatch:
+def batch(rows: Sequence[GivenRecord]) -> pa.RecordBatch:
     """Records of one topic-partition as a task reads them from Kafka."""
     return pa.record_batch(
         [

@@ -25,7 +25,7 @@ import s3lake
 from s3lake import cli, errors
 from s3lake.config.model import Config, Sink
 from s3lake.demo.start import SINK
-from s3lake.land.given import Record
+from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
 from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.source.kafka.client_properties import to_librdkafka
@@ -339,7 +339,9 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path
     values = [
         b'{"type": "%s", "id": %d, "amount": 2.5}' % (of, number) for number, of in enumerate([b"click", b"view"])
     ]
-    records = [Record("orders", 0, offset, TWENTY_FIRST, None, value, ()) for offset, value in enumerate(values * 3)]
+    records = [
+        GivenRecord("orders", 0, offset, TWENTY_FIRST, None, value, ()) for offset, value in enumerate(values * 3)
+    ]
     for made in preview(sink, "orders", records).objects:
         path = tmp_path / made.file.key
         path.parent.mkdir(parents=True, exist_ok=True)

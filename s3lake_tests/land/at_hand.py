@@ -9,7 +9,7 @@ import pyarrow as pa
 from s3lake.config.model import Sink
 from s3lake.errors import TableUnavailableError
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.given import Record, batch, within
+from s3lake.land.given import GivenRecord, batch, within
 from s3lake.land.target import TopicSink
 from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
@@ -53,7 +53,7 @@ class TopicInMemory:
     def __init__(self, partitions: int = 1, **settings: Any) -> None:
         self.kafka = FakeKafka(partitions)
         self.store = MemoryStore("lake")
-        self.records: list[Record] = []
+        self.records: list[GivenRecord] = []
         self.settings = settings
         self.batch_rows = 10_000
         self.table: Any = None
@@ -71,7 +71,7 @@ class TopicInMemory:
         first = len(self.kafka.logs[partition].stamps)
         self.kafka.produce(partition, *[minute] * len(values))
         self.records += [
-            Record(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
+            GivenRecord(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
         ]
         return self
 

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.given import Record
+from s3lake.land.given import GivenRecord
 from s3lake.land.landing import land
 from s3lake.land.preview import preview
 from s3lake_tests.config import bases
@@ -28,7 +28,7 @@ DAY = 86_400_000
 def keys(topic: str, *records: tuple[int, bytes | None, bytes], **settings: Any) -> list[str]:
     """The keys of objects of records that have a timestamp, a key and a value."""
     base = {"name": "s", "topics": (topic,), "bucket": "lake", "start": "2026-11-20T00", "errors": {"tolerance": "all"}}
-    rows = [Record(topic, 0, offset, *record, ()) for offset, record in enumerate(records)]
+    rows = [GivenRecord(topic, 0, offset, *record, ()) for offset, record in enumerate(records)]
     return [one.file.key for one in preview(Sink.model_validate({**base, **settings}), topic, rows).objects]
 
 

@@ -37,7 +37,7 @@ from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
 from s3lake.land.change.file_sets import copy_file, stage_files
 from s3lake.land.change.hour_change import replace_commits, settle_hour
 from s3lake.land.engine import run_request
-from s3lake.land.given import BATCH, GivenEngine, Record, batch
+from s3lake.land.given import BATCH, GivenEngine, GivenRecord, batch
 from s3lake.land.job import Job
 from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.target import TopicSink, retry_fenced
@@ -228,13 +228,13 @@ class _Replay:
         return _Tried(staged, refused)
 
     def _read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        rows: list[Record] = []
+        rows: list[GivenRecord] = []
         size = 0
         for letter in letters_of(self.target.store, self.manifest, partition):
             if not self._is_tried(letter) or not start <= letter.offset < end:
                 continue
             place = letter.topic, partition, letter.offset, letter.timestamp_ms
-            rows.append(Record(*place, letter.key, letter.value, letter.headers))
+            rows.append(GivenRecord(*place, letter.key, letter.value, letter.headers))
             size += len(letter.line)
             if len(rows) == BATCH or size >= _BLOCK_BYTES:
                 yield batch(rows)

@@ -15,7 +15,7 @@ from s3lake.index.plan.batch import Intervals
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.engine import run_request
-from s3lake.land.given import GivenEngine, Record, Refusal, within
+from s3lake.land.given import GivenEngine, GivenRecord, Refusal, within
 from s3lake.land.job import Job
 from s3lake.land.preview.record_lines import batches
 from s3lake.land.spark.jobs import SparkJobs
@@ -48,7 +48,7 @@ class Preview:
 
 
 def preview(
-    sink: Sink, topic: str, records: Sequence[Record], now_ms: int | None = None, spark: Spark | None = None
+    sink: Sink, topic: str, records: Sequence[GivenRecord], now_ms: int | None = None, spark: Spark | None = None
 ) -> Preview:
     """Run a micro-batch an hour of `records`, which are all of `topic`, through the stages of `sink`.
 
@@ -91,7 +91,7 @@ def preview(
     return Preview(() if failed else tuple(sorted(objects, key=attrgetter("file.key"))), tuple(refusals), failed)
 
 
-def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:
+def _hours(records: Sequence[GivenRecord], now_ms: int) -> dict[str, Intervals]:
     """Per hour, in order, the offsets of each topic-partition that its tile would have."""
     first = min((record.timestamp for record in records if record.timestamp >= 0), default=now_ms)
     reached: dict[int, str] = {}

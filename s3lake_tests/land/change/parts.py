@@ -54,7 +54,7 @@ class Parts(VerifiedTopic):
         for at, (key, _, headers) in enumerate(records):
             self.log.more[partition, first + at] = (key, headers)
         rows = [
-            records_at_hand.Record(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
+            records_at_hand.GivenRecord(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
             for at, (key, value, headers) in enumerate(records)
         ]
         mark = build_name_suffix(commit) if renamed else ""

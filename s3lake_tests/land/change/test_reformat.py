@@ -13,7 +13,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.land.change import reformat as reformatting
-from s3lake.land.given import Record, batch
+from s3lake.land.given import GivenRecord, batch
 from s3lake.land.task.staging import StagingRows
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
@@ -230,7 +230,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     def swap(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.take([*range(1, len(rows)), 0])
 
-    def swap_values(some: Sequence[Record]) -> pa.RecordBatch:
+    def swap_values(some: Sequence[GivenRecord]) -> pa.RecordBatch:
         rows = batch(some)
         return rows.set_column(rows.schema.names.index("value"), "value", swap(rows)["value"])
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.land.given import Record
+from s3lake.land.given import GivenRecord
 from s3lake.land.preview import Preview, preview
 from s3lake.records.convert.conversion import Conversion
 from s3lake_tests.land.preview.test_snapshots import sink
@@ -34,7 +34,7 @@ def landed(
 ) -> Preview:
     """Each of `parts` is a topic-partition, and so a task; the first one has `before` in the hour before."""
     records = [
-        Record("orders", partition, offset, NOW_MS - (HOUR_MS if offset < early else 0), None, value, ())
+        GivenRecord("orders", partition, offset, NOW_MS - (HOUR_MS if offset < early else 0), None, value, ())
         for partition, values in enumerate(parts)
         for early in [0 if partition else len(before)]
         for offset, value in enumerate([*before[:early], *values])

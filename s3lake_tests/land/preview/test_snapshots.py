@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
-from s3lake.land.given import Record
+from s3lake.land.given import GivenRecord
 from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
 
 TEN_MS = 1_795_342_500_000
@@ -19,11 +19,11 @@ def sink(**changes: object) -> Sink:
     return Sink.model_validate({**fields, **changes})
 
 
-def record(value: bytes, offset: int = 0, key: bytes | None = None) -> Record:
-    return Record("orders", 0, offset, TEN_MS, key, value, ())
+def record(value: bytes, offset: int = 0, key: bytes | None = None) -> GivenRecord:
+    return GivenRecord("orders", 0, offset, TEN_MS, key, value, ())
 
 
-def snapshot(*records: Record, **changes: object) -> dict[str, Any]:
+def snapshot(*records: GivenRecord, **changes: object) -> dict[str, Any]:
     entry: dict[str, Any] = build_snapshot([sink(**changes)], records)["events"]
     return entry
 

@@ -492,7 +492,7 @@ def dead_letter_objects(most: int) -> list[bytes]:
         letters.add(
             "t",
             0,
-            records_at_hand.batch([records_at_hand.Record("t", 0, offset, 0, None, b"{", ())]),
+            records_at_hand.batch([records_at_hand.GivenRecord("t", 0, offset, 0, None, b"{", ())]),
             "convert",
             {0: "not JSON"},
         )

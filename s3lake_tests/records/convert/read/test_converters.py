@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from s3lake.config.model import Sink
-from s3lake.land.given import Record
+from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
 from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest, ConverterSpec
@@ -41,7 +41,7 @@ def sink(**changes: Any) -> Sink:
 
 
 def landed(sink: Sink, *values: bytes) -> dict[str, bytes]:
-    records = [Record("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
+    records = [GivenRecord("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
     return {made.file.key: made.body for made in preview(sink, "t", records, STAMP).objects}
 
 
