@@ -35,9 +35,9 @@ class Connector:
     """The connector of Kafka Connect whose configuration was read: what `s3lake adopt` has to know of it.
 
     Attributes:
-        name: as in Kafka Connect; the sink's may differ.
+        name: the connector's name in Kafka Connect; the sink's may differ.
         indexes: where the Lenses connector kept its index; None if it kept none, as the others.
-        group: of `consumer.override.group.id`; empty for Kafka Connect's own.
+        group: the value of `consumer.override.group.id`; empty for Kafka Connect's own.
     """
 
     name: str

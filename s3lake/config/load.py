@@ -85,8 +85,8 @@ def load_configuration(
     Args:
         location: a file, a directory whose files are one configuration together, or an http(s) address; by default
             what `S3LAKE_CONFIG` names, or else `IGGY_CONNECTORS_CONFIG_PATH`.
-        dialect: of every file there; None to find it in the content.
-        environment: of the process; a `.env` file that it names is read too.
+        dialect: the dialect of every file there; None to find it in the content.
+        environment: the environment of the process; a `.env` file that it names is read too.
         to_land: require what a connector's file may lack: Kafka's address and the first hour. Otherwise placeholders
             are used, with a notice.
 

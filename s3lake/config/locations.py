@@ -145,7 +145,7 @@ class HttpOptions(ConfigModel):
 
     Attributes:
         headers: sent with the request, and shown nowhere.
-        timeout: until the server answers, and between two pieces of its answer.
+        timeout: the longest wait for the server's answer, and between two pieces of it, in seconds.
         retry_enabled: try again after connection errors, 429 and 5xx.
         retry_max_attempts: the first one included.
         response_data_path: where in a JSON answer the configuration is; empty: all of it.

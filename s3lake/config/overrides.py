@@ -78,7 +78,7 @@ class Names:
         typed: returns the value that a text has here.
         added: the place of a name that is not known; None if there cannot be one.
         is_dotted: whether such names are written with dots, as properties of Kafka and Spark are.
-        annotation: of the model's field.
+        annotation: the annotation of the model's field.
     """
 
     inside: Mapping[str | int, Names]
@@ -220,7 +220,7 @@ def refuse_unknown(environment: Mapping[str, str], texts: Iterable[str]) -> None
     """Refuse a variable that begins with `S3LAKE_` and that nothing reads; ones that `texts` of files name are theirs.
 
     Raises:
-        ConfigurationError: with the nearest name.
+        ConfigurationError: a variable that nothing reads; the message has the nearest name.
     """
     prefixes = (PREFIX, *_FREE, *(f"S3LAKE_{upper(group)}_" for group in _SHARED))
     for variable in sorted(environment):

@@ -90,7 +90,7 @@ class Setting:
     """One key, with its place, and its value as text without blanks around it.
 
     Attributes:
-        key: as written; in TOML the path to it.
+        key: the key as written; in TOML the path to it.
         positions: line and column of each character of the value, if an error may be inside it.
         shape: what is there instead of a text: a mapping, a list or null.
     """

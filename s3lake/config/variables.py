@@ -132,7 +132,7 @@ class Variables:
 
     Attributes:
         providers: ones that a worker calls by names of its own.
-        region: of AWS Secrets Manager, if the file names one.
+        region: the region of AWS Secrets Manager, if the file names one.
         ask_servers: whether secrets of servers are read; otherwise they stay references in settings of secrets.
     """
 

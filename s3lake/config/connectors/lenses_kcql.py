@@ -68,7 +68,7 @@ class Statement:
         where: the condition as Spark SQL.
         partition_by: elements, each a path of names (a name may hold dots).
         partitioned: False with NOPARTITION, for all records of a topic-partition side by side.
-        format: after STOREAS, as written.
+        format: the format after STOREAS, as written.
         offsets: where the parts begin in the text: "target", "topic", "columns", "where", "partition_by", "format".
     """
 

@@ -19,7 +19,7 @@ class Kafka(ConfigModel):
 
     Attributes:
         bootstrap_servers: `HOST:PORT`, several with commas.
-        properties: of librdkafka, by its names: security, timeouts, sizes.
+        properties: the properties of librdkafka, by its names: security, timeouts, sizes.
     """
 
     bootstrap_servers: Annotated[str, _SERVERS] = Field(examples=["localhost:9092"])
@@ -42,13 +42,13 @@ class Source(ConfigModel):
         type: `iggy`, or the name of a plugin's entry point in the group `s3lake.sources`.
         address: `HOST:PORT` of the server, its listener for `transport`.
         transport: the protocol of the client.
-        username: of a user who may read the topics and poll their messages.
-        password: of that user; never printed.
+        username: the name of a user who may read the topics and poll their messages.
+        password: the password of that user; never printed.
         token: a personal access token instead of both; never printed. Not over HTTP, whose client cannot log in by it.
         tls: true if the connection is encrypted, and the server's certificate checked.
         ca_file: certificates of those who sign the server's, if the machine's are not enough; on every worker.
         domain: the name in the certificate, if it is not that of the address.
-        options: of a plugin; secrets among them are never printed.
+        options: the settings of a plugin; secrets among them are never printed.
     """
 
     type: str = Field(examples=["iggy"])

@@ -23,16 +23,16 @@ class Registry(ConfigModel):
 
     Attributes:
         url: the base of its API; several addresses of one registry with commas, the first that answers is used.
-        user: of basic authentication.
+        user: the user of basic authentication.
         password: never printed.
         token: sent as `Authorization: Bearer`, instead of user and password.
         ca_file: certificates to trust, instead of the usual ones; like the other files it must exist on every worker.
         cert_file: PEM, if the registry requires a certificate of its clients.
         key_file: its key, PEM; it may be in the same file.
-        timeout: of connecting, and of the whole answer to one request, in seconds.
+        timeout: the longest time for connecting, and again for the whole answer to one request, in seconds.
         descriptor_set: a file of Protobuf's descriptors instead of a registry, as `protoc --include_imports
             --descriptor_set_out` writes it; it is read when the configuration is.
-        message: with its package, the message that every value is.
+        message: the name of the message that every value is, with its package.
         schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it and nothing
             else; it is read when the configuration is.
         times: the former place of `converter.times`, which means the same.
@@ -134,8 +134,9 @@ class Converter(ConfigModel):
     Attributes:
         key: the encoding of keys.
         value: the encoding of values.
-        registry: of the schemas, for avro, json_schema and protobuf.
-        times: of all converters whose records bring a schema. With `connect`, times that Kafka Connect knows are times,
+        registry: the registry of the schemas, for avro, json_schema and protobuf.
+        times: the times of all converters whose records bring a schema. With `connect`, times that Kafka Connect knows
+            are times,
             to the millisecond, and others are numbers; with `exact`, micro- and nanoseconds and Debezium's are times
             too.
         null_to_default: the sides, `key` and `value`, in which a null becomes the default of its schema, as Kafka

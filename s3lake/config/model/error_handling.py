@@ -32,8 +32,8 @@ class Threshold(ConfigModel):
     """How many records of an hour may be dead letters before its check fails.
 
     Attributes:
-        number: of dead letters; 0 unless a share is given.
-        share: of the records that were read, from 0 to 1.
+        number: the number of dead letters; 0 unless a share is given.
+        share: the share of the records that were read, from 0 to 1.
     """
 
     number: Annotated[int, at_least(0)] | None = None
@@ -53,12 +53,13 @@ class Errors(ConfigModel):
         dead_letter_topic: a Kafka topic that gets dead letters too.
         max_retries: how often a micro-batch is tried again after a transient error.
         retry_interval: seconds before each.
-        retry_timeout: for how long an unanswered request to the Schema Registry is repeated before its micro-batch
+        retry_timeout: the time in seconds for which an unanswered request to the Schema Registry is repeated before
+            its micro-batch
             fails; null without end.
         retry_delay: seconds between two of them, at most.
         log: a line for each refused record in the log of the worker that read it: its offset, stage and `reason`, the
             rest of its `place` too, which is its timestamp, or `none`.
-        threshold: above it the check `dead_letters` of an hour fails.
+        threshold: the threshold above which the check `dead_letters` of an hour fails.
         samples: what Dagster gets of some dead letters: their `places`, or some of their `contents` too, without the
             values of fields with a secret's name.
     """

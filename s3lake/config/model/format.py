@@ -17,9 +17,9 @@ class Framing(ConfigModel):
     """The texts before the first record of a text file, between two, and after the last.
 
     Attributes:
-        opening: before the first record.
-        between: between two.
-        closing: after the last one.
+        opening: the text before the first record.
+        between: the text between two records.
+        closing: the text after the last record.
     """
 
     opening: str = ""
@@ -31,12 +31,13 @@ class Format(ConfigModel):
     """The file format and its compression. Each format has its own default codec (docs/formats.md).
 
     Attributes:
-        type: of the files.
-        codec: of the whole file, of a table's pages; None for the format's own default.
-        level: of the codec, if it has levels.
+        type: the type of the files.
+        codec: the compression of the whole file, or of a table's pages; None for the format's own default.
+        level: the level of the codec, if it has levels.
         header: whether a CSV file begins with the names of its columns.
         connect_properties: whether the schema of an Avro file keeps the properties `connect.*` of the producer's.
-        framing: of a text format, if it is not the format's own. With it, `bytes` holds many records an object.
+        framing: the framing of a text format, if it is not the format's own. With it, `bytes` holds many records an
+            object.
     """
 
     type: FormatType = "json"
@@ -109,7 +110,7 @@ class Flush(ConfigModel):
 
     Attributes:
         count: records a file; None for any number.
-        size: of a file as it is stored.
+        size: the size of a file as it is stored, in bytes.
         interval: the longest wait of a record in the current hour.
         span: the times of a file are less than that apart: of the records, or of the field that `layout.time` reads;
             None for any.

@@ -16,8 +16,9 @@ class Forward(ConfigModel):
 
     Attributes:
         to: `postgres`, `mongodb`, `elasticsearch`, `quickwit`, `stdout`, or what another package brings.
-        options: of the destination, by the names of its Python class: server, table, login. Secrets are never printed.
-        name: of its assets, `forward/<name>/<topic>`; without it they are called after `to`.
+        options: the options of the destination, by the names of its Python class: server, table, login. Secrets are
+            never printed.
+        name: the name in its assets, `forward/<name>/<topic>`; without it they are called after `to`.
         topics: the topics to forward; all topics of the sink if it is empty.
     """
 

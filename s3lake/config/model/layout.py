@@ -27,7 +27,7 @@ class Padding(ConfigModel):
     """Padding of the topic-partition and of the offset in keys; it never cuts a number.
 
     Attributes:
-        type: on which side numbers are padded, or none.
+        type: the side on which numbers are padded, or none.
         char: the character that fills up.
         partition: digits of topic-partitions.
         offset: digits of offsets.
@@ -110,7 +110,7 @@ class Layout(ConfigModel):
     Attributes:
         partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.
         include_keys: directories are `name=value`; the default is true with a partition_by.
-        padding: of the numbers in names; a template may pad on its own, `{offset:020}`.
+        padding: the padding of the numbers in names; a template may pad on its own, `{offset:020}`.
         suffix: text before the extension.
         connector_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
             under partition_by. A file is uploaded when it is closed, because its name is not known before.
@@ -119,7 +119,7 @@ class Layout(ConfigModel):
         tombstones: template of records without a value, of which only sidecars are written.
         missing: the text for a field that is null or missing, and in a template for a key that is null.
         time: the time of a template's `{time:…}`.
-        extension: if it is not the format's own, for example `.snappy.parquet`; may be empty.
+        extension: the ending of names, if it is not the format's own, for example `.snappy.parquet`; may be empty.
     """
 
     partition_by: tuple[Annotated[str, accepted_by(partition_elements.parse_element)], ...] = ()

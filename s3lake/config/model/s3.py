@@ -30,9 +30,9 @@ class Credentials(ConfigModel):
     """Static keys.
 
     Attributes:
-        access_key_id: of the key pair.
+        access_key_id: the id of the key pair.
         secret_access_key: never printed.
-        session_token: of temporary keys; never printed.
+        session_token: the token of temporary keys; never printed.
     """
 
     access_key_id: str = Field(examples=["${AWS_ACCESS_KEY_ID}"])
@@ -45,11 +45,12 @@ class Role(ConfigModel):
 
     Attributes:
         arn: `arn:aws:iam::ACCOUNT:role/NAME`.
-        external_id: if the role requires one; never printed.
+        external_id: the id that the role may require; never printed.
         session_name: its name in the account's log.
-        duration: for how long it is requested, in seconds; the role itself may allow less.
-        endpoint_url: of the token service, if it is not AWS's own.
-        token_file: of a web identity (Kubernetes, OIDC), which assumes the role instead of the credentials.
+        duration: the time for which the role is requested, in seconds; the role itself may allow less.
+        endpoint_url: the address of the token service, if it is not AWS's own.
+        token_file: the file with the token of a web identity (Kubernetes, OIDC), which assumes the role instead of the
+            credentials.
     """
 
     arn: Annotated[str, matches(r"arn:[\w-]+:.+", "an ARN, arn:aws:iam::ACCOUNT:role/NAME")] = Field(
@@ -73,7 +74,7 @@ class Proxy(ConfigModel):
 
     Attributes:
         url: `http://HOST:PORT` or `https://HOST:PORT`.
-        user: if the proxy requires one.
+        user: the user, if the proxy requires one.
         password: never printed.
     """
 
@@ -93,7 +94,7 @@ class Retries(ConfigModel):
     """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter).
 
     Attributes:
-        max_attempts: of one request, the first included; 1 for never again.
+        max_attempts: the number of attempts of one request, the first included; 1 for never again.
         backoff_ms: the first pause; it doubles up to 20 s.
         patience: how long an unavailable store is tried again, in seconds.
     """
@@ -108,11 +109,11 @@ class Objects(ConfigModel):
 
     Attributes:
         encryption: AES256 (SSE-S3) or aws:kms; None for the bucket's own.
-        kms_key_id: of aws:kms: id, ARN or alias; None for the account's own key.
+        kms_key_id: the key of aws:kms: its id, ARN or alias; None for the account's own key.
         customer_key: SSE-C: a key of 32 bytes in base64 that S3 gets with each request and never keeps. If it is lost,
             the objects are lost. Never printed.
         acl: a canned one, for example bucket-owner-full-control.
-        tags: of each object, at most ten.
+        tags: the tags of each object, at most ten.
         offset_tags: tag each object of a commit with startOffset, endOffset and recordCount, as Confluent's connector
             does, before the commit is listed: tried (what the store refuses is logged) or required (the hour waits
             until it does). One request an object.
@@ -191,18 +192,19 @@ class S3(ConfigModel):
 
     Attributes:
         endpoint_url: `http://HOST:PORT` or `https://HOST`; None for AWS.
-        region: of the buckets.
+        region: the region of the buckets.
         path_style: bucket in the path instead of in the host's name.
         max_pool_connections: connections that one process keeps open.
         credentials: a key pair, or where boto3 looks for one: `default` is its whole chain, the others are one place of
             it each; `anonymous` sends none.
-        profile: of the AWS configuration files, for `default` and `profile`.
+        profile: the profile of the AWS configuration files, for `default` and `profile`.
         role: a role that the credentials assume.
         proxy: the proxy of requests.
         ca_file: certificates (PEM) of those who sign the store's, instead of the machine's; on every worker.
         objects: what every object is created with.
-        accelerate: through the nearest edge of AWS (transfer acceleration); not with paths or an endpoint.
-        retries: of each request.
+        accelerate: true for requests through the nearest edge of AWS (transfer acceleration); not with paths or an
+            endpoint.
+        retries: the rule by which each request is repeated.
         console: the page where people look at objects, for links in Dagster; None for AWS's own.
     """
 

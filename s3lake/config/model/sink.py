@@ -59,8 +59,9 @@ class Index(ConfigModel):
     """The place of the index: `<prefix>/<name>/` in the sink's bucket.
 
     Attributes:
-        prefix: of its keys.
-        name: of the index; None for the sink's name. A sink that was renamed keeps its index by its former name.
+        prefix: the prefix of its keys.
+        name: the name of the index; None for the sink's name. A sink that was renamed keeps its index by its former
+            name.
     """
 
     prefix: Prefix = ".indexes"
@@ -83,8 +84,8 @@ class Sink(ConfigModel):
     """One configured route: topics to bucket, prefix, layout and format.
 
     Attributes:
-        name: of the sink; the index and the assets are called after it.
-        topics: by name; either these or `topics_regex`. A sink without either lands only tables of assets.
+        name: the name of the sink; the index and the assets are called after it.
+        topics: the topics by name; either these or `topics_regex`. A sink without either lands only tables of assets.
         topics_regex: topics whose whole name matches this regular expression of Python.
         missing_topic: how a run handles a topic that does not exist yet.
         bucket: where objects and index go.
@@ -93,7 +94,7 @@ class Sink(ConfigModel):
         start: the first hour of the partition grid, UTC.
         from_: `earliest`: the hour `start` begins at Kafka's log start.
         converter: the encoding of keys and values.
-        format: of the files.
+        format: the format of the files.
         columns: types of columns that cannot be found in the data: name -> type, for example `decimal(10,2)`,
             `timestamp`, `list<string>` or `struct<a: int64>`.
         envelope: the parts of a record in its row; None for the value alone.
@@ -112,7 +113,8 @@ class Sink(ConfigModel):
         publish_offsets: commit the landed offsets to the consumer group `s3lake-<sink>`.
         together: whether one sensor and one run land all topics; None: with `topics_regex`, or more than 10 topics.
         max_columns: the most columns of files of parquet, avro and csv.
-        memory_budget: of open files, per Python worker; beyond it they are written to local disk.
+        memory_budget: the memory of open files in each Python worker, in bytes; beyond it they are written to local
+            disk.
         sealed: expectations of an hour that is over.
         retention: how long after their end hours are kept, in seconds; None for ever.
         table: an Iceberg table that follows the commits by reference; None for no table.

@@ -24,12 +24,12 @@ class Table(ConfigModel):
     """An Iceberg table that lists the committed files of a sink of Parquet (docs/iceberg.md).
 
     Attributes:
-        type: of the table.
+        type: the type of the table.
         name: `namespace.table`, in which `{sink}` and `{topic}` become their names, with `_` for dots and dashes.
         catalog: properties of pyiceberg's catalog: `type` is one of rest, glue, sql and hive; `uri`, `warehouse`,
             `credential` and others are the catalog's own. Settings for S3 are taken from `s3` if they are not given.
         partition: the partitions of the table: `hour`, of landing, and fields that `layout.partition_by` names.
-        location: of the table's metadata; None leaves it to the catalog.
+        location: the location of the table's metadata; None leaves it to the catalog.
     """
 
     type: Literal["iceberg"] = "iceberg"

@@ -12,7 +12,7 @@ class Predicate(ConfigModel):
 
     Attributes:
         type: its class, with or without the package.
-        options: of that class.
+        options: the options of that class.
     """
 
     type: str = Field(examples=["RecordIsTombstone"])

@@ -13,8 +13,8 @@ class Node:
     """A key and its value: a text, null, the nodes of a mapping (a tuple) or of a list.
 
     Attributes:
-        key: as written; in a list it is the list's.
-        place: of the key.
+        key: the key as written; in a list it is the list's.
+        place: the place of the key.
         positions: line and column of each character of a text without the blanks around it, if they are known.
         start: line and column where the value begins.
         is_quoted: the text is in quotes, so it is text whatever it looks like.

@@ -37,7 +37,8 @@ class Conversion:
         connect_properties: whether Avro's files keep the properties of schemas that only Connect reads.
         exact: whether numbers that are times by their schema are columns of times.
         time_path: the field of values whose time the layout reads; empty if it reads none.
-        compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
+        compatibility: the files that a record with a schema goes into: `none`, files of that schema; `forward`, of one
+            that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
 

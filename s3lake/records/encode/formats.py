@@ -75,13 +75,13 @@ class FormatSpec:
     """The facts of a format.
 
     Attributes:
-        codecs: that it takes; the first is its default.
+        codecs: the codecs that it takes; the first is its default.
         tabular: whether its records are rows of columns; others have texts.
         rule: what it asks of columns.
         framing: the text before the first record, between two, and after the last; None if the format has no
             text around records.
         packed: whether the codec is inside of the file, so that its name does not say it.
-        styles: of envelopes that it can hold.
+        styles: the styles of envelopes that it can hold.
         encoder: module and class of its encoder, which takes a form, what takes the bytes, a disk, and how many bytes
             it holds back.
         prepare: module and function for what can be done for a whole batch before its rows are split among files.

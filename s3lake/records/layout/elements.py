@@ -330,7 +330,7 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> 
     digits, it is epoch milliseconds. A text without an offset, and a date, is read in the zone `where`.
 
     Args:
-        value: as it is in JSON.
+        value: the value as JSON has it.
         where: a zone.
         what: the field, in errors.
         time: its type by the value's schema, if that is one of times.

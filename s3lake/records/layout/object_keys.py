@@ -66,9 +66,9 @@ class KeyTemplate:
     """A layout of keys for one topic.
 
     Attributes:
-        parts: before, between and after the gaps: texts, the topic-partition, and elements of the record.
+        parts: the pieces before, between and after the gaps: texts, the topic-partition, elements.
         gaps: numbers of the file, and the extension.
-        mark: of the commit, before the extension.
+        mark: the mark of the commit, before the extension.
         sidecars: the endings of keys of sidecars, instead of the extension.
     """
 
@@ -176,7 +176,7 @@ class GroupBuilder:
     """Builds the groups of records of one topic-partition, and checks that their keys are valid in a bucket.
 
     Args:
-        template: of the keys.
+        template: the template of the keys.
         begin: the beginning of each group.
         partition: the topic-partition.
         reserved: the prefixes of indexes, which no key may have.

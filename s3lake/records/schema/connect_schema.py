@@ -52,7 +52,7 @@ class Schema:
     """The schema of a payload: two with the same name, type and detail are equal.
 
     Attributes:
-        name: of a struct; None if it has no name.
+        name: the name of a struct; None if it has no name.
         detail: what the schema says besides the type; None if it says nothing, and everything may be null.
         file: the schema of Avro files that hold the values as they came; None if they are written again.
     """

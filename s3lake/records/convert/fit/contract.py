@@ -94,7 +94,7 @@ class Contract:
     Attributes:
         required: paths of fields.
         rules: a JSON Schema, as JSON; empty for none.
-        columns: of the value's fields, which its fields are held against; empty before any were recorded.
+        columns: the recorded columns that the value's fields are held against; empty before any were recorded.
     """
 
     on_new_field: Rule = "evolve"

@@ -29,8 +29,8 @@ class Schemas:
 
     Attributes:
         distinct: no two of them are equal.
-        codes: which of them each row has; -1 where none came with it.
-        arrays: for each schema, columns of its rows; empty if only texts are read.
+        codes: the number in `distinct` of each row's schema; -1 if none came with it.
+        arrays: the columns of each schema's rows; empty if only texts are read.
         at: where in its schema's array each row is.
     """
 
@@ -105,13 +105,13 @@ class Column:
     """The keys, or the values, of some rows.
 
     Attributes:
-        converter: of `sink.Converter`.
+        converter: the name of the converter that has read them.
         data: JSON texts of one line, UTF-8 texts, or bytes; null if it is missing. Of Avro that is not needed as
             texts it is what Kafka has.
-        schemas: of the rows; None if no row has one.
+        schemas: the schemas of the rows; None if no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
         is_checked: whether JSON has passed the gate.
-        units: of lines without schemas, the ones that say in which unit their times are.
+        units: the schemas that say the unit of times in lines which have no schema themselves.
     """
 
     converter: str

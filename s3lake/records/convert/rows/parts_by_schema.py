@@ -18,7 +18,7 @@ class Part:
     """Rows of a batch that have one schema.
 
     Attributes:
-        rows: of the batch, in order; None for all of them.
+        rows: the numbers of the batch's rows, in order; None for all of them.
         streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
             any column, which happens to records without a value whose keys land apart.
         values: their values as JSON texts where these are not what Kafka has; else None.

@@ -41,7 +41,7 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
     A table has one column, `key`, of the type that the keys' schema gives; keys of JSON without one are their texts.
 
     Args:
-        rows: whose keys have one schema, or none.
+        rows: the rows, whose keys have one schema, or none.
     """
     column = rows.column("key")
     match format:

@@ -42,7 +42,7 @@ class TableShape:
 
     Attributes:
         spread: the part whose JSON object gives the columns; None if each of `parts` is a column.
-        parts: of a record, in order.
+        parts: the parts of a record that a file has, in order.
         declared: columns that the user gives of the value.
     """
 

@@ -15,7 +15,7 @@ def read_default(default: Any, schema: Any, named: Mapping[str, Any]) -> Any:
     Of a union it may be of any branch, as since Avro 1.12.
 
     Args:
-        schema: as fastavro parses it, not recursive.
+        schema: the type as fastavro parses it, not recursive.
         named: the types that it names, by their full names.
 
     Raises:

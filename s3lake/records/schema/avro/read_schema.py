@@ -84,7 +84,7 @@ class SchemaNode:
     """A part of a schema.
 
     Attributes:
-        type: of the column, unknown where there is never anything but null.
+        type: the type of the column, unknown if there is never anything but null.
         plain: the schema that datums are read with; with the `scale` of a decimal whose column has another.
         written: the schema as a file has it; None if its values would not read back as its column's do: a union of
             several types, a field that is only null, a logical type that its column shows in another way.

@@ -142,7 +142,7 @@ def write_passthrough_schema(written: Any) -> bytes | None:
     share files.
 
     Args:
-        written: as a `schema.avro.Node` has it.
+        written: the schema, as `SchemaNode.written` has it.
     """
     if not isinstance(written, dict) or written["type"] != "record":
         return None

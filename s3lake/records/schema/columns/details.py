@@ -45,14 +45,14 @@ class Detail(msgspec.Struct, frozen=True):
 
     Attributes:
         required: it is never null.
-        default: as Avro's JSON spells it; None for none, and for null.
-        name: of a record, with its namespace; None if it has no name.
-        inner: of a list's items, a map's values, a struct's fields in order.
+        default: the default as Avro's JSON spells it; None for none, and for null.
+        name: the name of a record, with its namespace; None if it has no name.
+        inner: the details of a list's items, a map's values, a struct's fields in order.
         doc: what it is in words, where Connect's schema says it.
-        version: of Connect's schema, where it says one.
+        version: the version of Connect's schema, if it says one.
         properties: what Avro's schema of the type says for its readers, such as `connect.name`: a JSON object.
         field_properties: the same of the field itself, its `order` among them.
-        time: of a column of numbers that are times by their schema, the type that says their unit: `timestamp_us`.
+        time: the type that says the unit of numbers that are times by their schema: `timestamp_us`.
     """
 
     required: bool = False

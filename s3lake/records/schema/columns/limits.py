@@ -33,7 +33,7 @@ class Limits:
     """Limits of columns.
 
     Attributes:
-        rule: of the format.
+        rule: the rule of the format.
         most: a record whose new fields would make more columns is refused.
         integral: path of a column that stays one of integers -> why.
     """

@@ -43,7 +43,7 @@ def compile_message(text: str, references: Mapping[str, str], path: tuple[int, .
     Args:
         text: the schema: a .proto file, or its descriptor in base64.
         references: files that it imports, by the names that it imports them by.
-        path: which message: number of the outermost, and of each that is nested in it.
+        path: the message: the number of the outermost, and of each that is nested in it.
 
     Raises:
         SchemaError: it does not exist, or the schema is not valid.

@@ -55,7 +55,7 @@ class RegisteredSchema:
 
     Attributes:
         language: AVRO, JSON or PROTOBUF.
-        text: as it was registered.
+        text: the text as it was registered.
         references: name -> text of what it refers to, each after the ones that it needs itself.
     """
 
@@ -270,7 +270,7 @@ def _judge(answer: Answer, url: str, *, is_registry: bool) -> _Registered:
     """Return the schema of an answer, or raise what it means; see docs/schemas.md.
 
     Args:
-        answer: of any status.
+        answer: the answer, with any status.
         url: what users configured, which errors name.
         is_registry: whether the server has answered with a schema before, the one that refers to this one.
     """

@@ -77,7 +77,7 @@ def get(session: requests.Session, to: Connection, url: str, address: str) -> An
     """Return the answer of one address.
 
     Args:
-        session: of `open_session`.
+        session: the session that `open_session` has made.
         to: its timeout is for connecting, and again for the whole answer.
         url: what users configured, which errors name.
         address: what is requested.

@@ -10,10 +10,11 @@ class Connection:
     """How to reach a registry, as plain values: they travel to the workers.
 
     Attributes:
-        urls: of the same registry; the first that answers is taken.
+        urls: the addresses of one registry; the first that answers is taken.
         timeout: seconds for connecting, and again for the whole answer to one request.
-        patience_s: for how long a request is tried again that gets no answer; None without end. Three times at least.
-        longest_pause_s: between two of them; each pause is about twice the one before.
+        patience_s: the seconds for which a request without an answer is repeated, at least three times; None: without
+            end.
+        longest_pause_s: the longest pause between two requests in seconds; each pause is about twice the one before.
         descriptors: a descriptor set of Protobuf instead of a registry, of which every value is the message `message`.
         avro: a schema instead of a registry: every value is a datum of it, with nothing before it.
         exact: whether times of Avro have columns of their own where Confluent's AvroData leaves numbers.

@@ -27,7 +27,7 @@ class Chain:
     """Transforms in their order, as plain values that travel to Spark's workers; each process makes its own steps.
 
     Attributes:
-        transforms: as `sink.Transform.model_dump()` has them.
+        transforms: the transforms as `sink.Transform.model_dump()` has them.
         key, value: converters of keys and values as Kafka has them.
         registry: schemas of keys and values with a schema's id before them.
         keeps_schemas: whether keys and values that come with a schema have one after the chain too; else they are JSON.

@@ -36,8 +36,8 @@ class _Piece(NamedTuple):
     """Records after the chain.
 
     Attributes:
-        rows: in the batch before it.
-        batch: as it is after it: null where there is no value.
+        rows: the rows in the batch before it.
+        batch: the batch as it is after it: null for a row without a value.
         typed: sides with a schema.
     """
 
@@ -58,8 +58,8 @@ class TypedRun:
     """A chain and a batch.
 
     Attributes:
-        batch: as Kafka has it.
-        plain: with JSON for what has no schema.
+        batch: the batch as Kafka has it.
+        plain: the columns of the batch, with JSON for what has no schema.
         columns: the sides that are read with their schemas.
     """
 

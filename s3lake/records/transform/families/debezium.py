@@ -41,7 +41,7 @@ class AddedField(NamedTuple):
 
     Attributes:
         struct: the struct of the event that has it; None for the event itself.
-        name: of the field, or header, that it becomes.
+        name: the name of the field, or header, that it becomes.
     """
 
     struct: str | None

@@ -74,7 +74,7 @@ class FieldSetting(NamedTuple):
     """A field that is set.
 
     Attributes:
-        place: of the field in the chain.
+        place: the place of the field in the chain.
         compute: None if the field gets the constant.
     """
 

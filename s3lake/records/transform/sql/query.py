@@ -41,7 +41,7 @@ class ComputedField:
     """An entry of the select list that Spark computes.
 
     Attributes:
-        name: of the field that it becomes.
+        name: the name of the field that it becomes.
         number: its place in `Query.expressions`.
     """
 
@@ -108,7 +108,7 @@ class Projection:
 
     Attributes:
         query: the SQL.
-        converter: of values before it: `json`, or how else they are encoded.
+        converter: the converter of values before it: `json`, or how else they are encoded.
         shapes: shape of a record (`land.sql.table`) -> why Spark refuses the SQL for it; empty if it does not.
         is_full: True if records of other shapes are refused; otherwise their shapes become known and all is read again.
     """
@@ -123,7 +123,7 @@ def read_fields(value: bytes | None, converter: str) -> Members:
     """Return the fields of a value. A value that is not a JSON object is the field `value`.
 
     Args:
-        value: as Kafka has it, or as transforms left it; None for a record without a value.
+        value: the value as Kafka has it, or as transforms left it; None for a record without one.
         converter: `json`, or how else the value is encoded.
     """
     if value is None:
@@ -162,9 +162,9 @@ def project(query: Query, value: bytes | None, converter: str, computed: Sequenc
 
     Args:
         query: the select list.
-        value: of the record.
+        value: the value of the record.
         converter: see `read_fields`.
-        computed: for each expression of the query a JSON object with one field, the result.
+        computed: a JSON object with one field, the result, for each expression of the query.
 
     Raises:
         ValueError: the select list names something that the value does not have like this.

@@ -151,8 +151,8 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
     """Decode a key or value.
 
     Args:
-        data: as Kafka has it, or JSON made of data with a schema.
-        converter: of the data.
+        data: the data as Kafka has it, or JSON made of data with a schema.
+        converter: the converter of the data.
         mark: marks the instants of the data's schema.
 
     Raises:

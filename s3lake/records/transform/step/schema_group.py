@@ -53,7 +53,7 @@ class Group:
         kafka: what Kafka has of them: `partition`, `offset`, `timestamp`.
         origin: the name of their topic.
         wallclock_ms: the time of the micro-batch.
-        topics: as routers named them; None if the chain has no router.
+        topics: the topics as routers named them; None if the chain has no router.
         headers: their headers, or the added ones if no transform reads headers; None if none adds any either.
         key, value: with a schema; or decoded, one by one; None if no transform reads or changes them.
     """

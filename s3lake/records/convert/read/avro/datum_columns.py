@@ -54,8 +54,8 @@ def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     """Return the values of the records without a mistake, and which of `rows` these are.
 
     Args:
-        raw: of all records, with what is before each datum.
-        rows: which of them, ascending.
+        raw: the bytes of all records, with what is before each datum.
+        rows: the numbers of the records to decode, ascending.
         skipped: how many bytes are before the datum.
     """
     starts = offsets_of(raw).astype(np.int64)
@@ -77,7 +77,7 @@ def compile_schema(plain: Any, type: Type) -> Decode:
     """Return what reads the values of a schema.
 
     Args:
-        plain: as `schema.avro.Node` has it.
+        plain: the schema of the datums, as `SchemaNode.plain` has it.
     """
     if isinstance(plain, list):
         branches = [one for one in plain if one != "null"]

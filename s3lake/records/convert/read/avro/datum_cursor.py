@@ -18,13 +18,13 @@ class Cursor:
     """Positions in the bytes of some records: one for each, all moved on together.
 
     Attributes:
-        data: of all records, with `PADDING` behind.
+        data: the bytes of all records, with `PADDING` behind.
         words: the eight bytes that begin at each byte.
         rows: the number of each record.
         at: where each is read next; ascending.
         end: where each ends. A record that ends too early is bad, and stays at its end.
         bad: numbers of bad records, of this cursor and of those it came from.
-        weightless: of each record's number, how many items were read that take no bytes.
+        weightless: the number of items that take no bytes, read so far of each record.
     """
 
     def __init__(

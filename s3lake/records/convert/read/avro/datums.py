@@ -105,7 +105,7 @@ def compile_schema(plain: Any, type: Type) -> Read:
     """Return what reads a value of a schema.
 
     Args:
-        plain: as `schema.avro.Node` has it.
+        plain: the schema of the datums, as `SchemaNode.plain` has it.
     """
     if isinstance(plain, list):
         return _read_union(plain, type)

@@ -54,7 +54,7 @@ def find_inexact_rows(
     """Return rows of a schema that cannot be read together with what is recorded without rounding, and why.
 
     Args:
-        arrays: of the rows by the path of each; the fields of the one at `""` are columns.
+        arrays: the columns of the rows by the path of each; the fields of the one at `""` are columns.
         seen: the columns that the schema gives.
         recorded: the columns of the files so far.
         integral: path of a column that stays one of integers -> why.
@@ -81,9 +81,9 @@ def find_rows(values: pa.Array, tests: Mapping[str, Callable[[pa.Array], Mask]],
     """Return for each path which rows have something there that passes the path's test.
 
     Args:
-        values: of one column, or of records whose fields are columns.
-        tests: by path; a test never passes for null.
-        path: of the values.
+        values: the values of one column, or records whose fields are columns.
+        tests: the test of each path; a test never passes for null.
+        path: the path of the values.
     """
     if not tests:
         return {}

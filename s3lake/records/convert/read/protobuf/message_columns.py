@@ -70,7 +70,7 @@ def read_message(
     """Return the column of a message; the members of a oneof are a struct of their own, null if none is set.
 
     Args:
-        descriptor: of the message.
+        descriptor: the descriptor of the message.
         path: where it is.
         inside: the messages that it is within.
         exact: whether timestamps keep their nanoseconds.
