@@ -127,7 +127,10 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
     while b"Ctrl-C ends" not in seen:
         assert time.monotonic() < deadline, f"a timeout: it does not serve yet:\n{seen.decode()}"
         if select.select([ours], [], [], 1)[0]:
-            seen += os.read(ours, 65536)
+            try:
+                seen += os.read(ours, 65536)
+            except OSError:  # its end of the terminal is closed
+                pytest.fail(f"it has ended before it served:\n{seen.decode()}")
     demo.send_signal(signal.SIGINT)
     code = None
     with contextlib.suppress(OSError):  # the terminal is gone with its last process

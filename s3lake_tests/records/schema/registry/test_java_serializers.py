@@ -77,6 +77,42 @@ def test_of_json_schema(apicurio: Apicurio, java: Any) -> None:
     assert rows(read(apicurio, "json_schema", message)) == [{"id": 7, "note": "é"}]
 
 
+def test_of_avro_with_a_reference(apicurio: Apicurio, java: Any) -> None:
+    money = {"type": "record", "name": "Money", "namespace": "com.acme", "fields": [{"name": "units", "type": "long"}]}
+    paid = {"type": "record", "name": "Paid", "namespace": "com.acme", "fields": [{"name": "price", "type": "Money"}]}
+    apicurio.register("java-money", json.dumps(money))
+    reference = {"name": "com.acme.Money", "subject": "java-money", "version": 1}
+    apicurio.register("java-paid", json.dumps(paid), [reference])
+    parser = getattr(java.org.apache.avro, "Schema$Parser")()
+    inner = parser.parse(json.dumps(money))
+    outer = parser.parse(json.dumps(paid))
+    make = getattr(java.org.apache.avro.generic, "GenericData$Record")
+    price, order = make(inner), make(outer)
+    price.put("units", java.java.lang.Long.valueOf("5"))
+    order.put("price", price)
+    latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-paid"}
+    serializer = java.io.apicurio.registry.serde.avro.AvroKafkaSerializer()
+    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    message = bytes(serializer.serialize("orders", order))
+    assert rows(read(apicurio, "avro", message)) == [{"price": {"units": 5}}]
+
+
+def test_of_json_schema_with_a_reference(apicurio: Apicurio, java: Any) -> None:
+    money = {"$id": "http://acme.com/money.json", "type": "object", "properties": {"units": {"type": "integer"}}}
+    paid = {"title": "Paid", "type": "object", "properties": {"price": {"$ref": "http://acme.com/money.json"}}}
+    apicurio.register("java-money-json", json.dumps(money), kind="JSON")
+    reference = {"name": "http://acme.com/money.json", "subject": "java-money-json", "version": 1}
+    apicurio.register("java-paid-json", json.dumps(paid), [reference], kind="JSON")
+    latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-paid-json"}
+    serializer = java.io.apicurio.registry.serde.jsonschema.JsonSchemaKafkaSerializer()
+    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    price, order = java.java.util.HashMap(), java.java.util.HashMap()
+    price.put("units", 5)
+    order.put("price", price)
+    message = bytes(serializer.serialize("orders", order))
+    assert rows(read(apicurio, "json_schema", message)) == [{"price": {"units": 5}}]
+
+
 def test_their_protobuf_is_framed_in_a_way_of_its_own_and_refused_as_that(apicurio: Apicurio, java: Any) -> None:
     serializer = java.io.apicurio.registry.serde.protobuf.ProtobufKafkaSerializer()
     serializer.configure(settings(apicurio), False)

@@ -92,3 +92,41 @@ def test_a_schema_with_references(apicurio: Apicurio) -> None:
     message = framed(apicurio.register("basket", json.dumps(basket), [reference]), b"\x0a")
     by = Conversion("string", "avro", "parquet", "skip", registry=Connection((apicurio.url,)))
     assert rows(convert_batch(by, batch(message), {})) == [{"order": {"id": 5}}]
+
+
+MONEY = record(("units", "long"), ("currency", "string"), name="com.acme.Money")
+
+
+@pytest.mark.slow("a real registry")
+def test_of_avro_with_a_reference(apicurio: Apicurio) -> None:
+    apicurio.register("money-of-avro", json.dumps(MONEY))
+    paid = {"type": "record", "name": "Paid", "fields": [{"name": "price", "type": "com.acme.Money"}]}
+    names = confluent()
+    reference = names.SchemaReference("com.acme.Money", "money-of-avro", 1)
+    schema = names.Schema(json.dumps(paid), "AVRO", [reference])
+    serializer = confluent(".avro").AvroSerializer(client(apicurio), schema)
+    price = {"units": 5, "currency": "EUR"}
+    assert rows(read(apicurio, "avro", serializer, {"price": price})) == [{"price": price}]
+
+
+@pytest.mark.slow("a real registry")
+def test_of_json_schema_with_a_reference(apicurio: Apicurio) -> None:
+    money = {"type": "object", "properties": {"units": {"type": "integer"}, "currency": {"type": "string"}}}
+    apicurio.register("money-of-json", json.dumps({"$id": "money.json", **money}), kind="JSON")
+    paid = {"title": "Paid", "type": "object", "properties": {"price": {"$ref": "money.json"}}}
+    names = confluent()
+    schema = names.Schema(json.dumps(paid), "JSON", [names.SchemaReference("money.json", "money-of-json", 1)])
+    serializer = confluent(".json_schema").JSONSerializer(schema, client(apicurio))
+    price = {"units": 5, "currency": "EUR"}
+    assert rows(read(apicurio, "json_schema", serializer, {"price": price})) == [{"price": price}]
+
+
+@pytest.mark.slow("a real registry")
+def test_of_protobuf_with_a_reference(apicurio: Apicurio) -> None:
+    money = 'syntax = "proto3"; package com.acme; message Money { int64 units = 1; string currency = 2; }'
+    paid = 'syntax = "proto3"; package com.acme; import "money.proto"; message Paid { Money price = 1; }'
+    message = message_factory.GetMessageClass(compiler.compile_message(paid, {"money.proto": money}, (0,)))
+    settings = {"use.deprecated.format": False}
+    serializer = confluent(".protobuf").ProtobufSerializer(message, client(apicurio), settings)
+    found = read(apicurio, "protobuf", serializer, message(price={"units": 5, "currency": "EUR"}))
+    assert rows(found) == [{"price": {"units": 5, "currency": "EUR"}}]
