@@ -301,7 +301,7 @@ def test_troubleshooting_has_every_error() -> None:
         name
         for name, error in vars(errors).items()
         if isinstance(error, type) and issubclass(error, errors.S3LakeError) and error.__doc__
-    } - {"S3LakeError", "TerminalError", "TransientError"}
+    } - {"S3LakeError", "TerminalError"}
     assert set(re.findall(r"^\| `(\w+Error)` \|", page, re.MULTILINE)) == leaves
 
 
