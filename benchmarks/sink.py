@@ -52,7 +52,8 @@ def main() -> None:
     """Measures, and prints one JSON line a landing process."""
     options = parsed()
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
-    with EmbeddedKafka.start() as kafka, registry() as address, states(options) as scripts:
+    measured_states = states(options.compare, by_hand=options.by_hand, floor=options.floor)
+    with EmbeddedKafka.start() as kafka, registry() as address, measured_states as scripts:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
@@ -132,19 +133,19 @@ def rows_digest(into: Bucket, prefix: str, type: str) -> int:
 
 
 @contextlib.contextmanager
-def states(options: argparse.Namespace) -> Iterator[dict[str, Path]]:
-    """Yield what lands: this tree's code, the loop by hand, and a commit's code in a directory of its own."""
-    scripts = {"this": HERE / "land.py"} | ({"by hand": HERE / "by_hand.py"} if options.by_hand else {})
-    scripts |= {"floor": HERE / "floor.py"} if options.floor else {}
-    if options.compare is None:
+def states(compare: str | None, *, by_hand: bool = False, floor: bool = False) -> Iterator[dict[str, Path]]:
+    """Yield what lands: this tree's code, loops without it, and a commit's code in a directory of its own."""
+    scripts = {"this": HERE / "land.py"} | ({"by hand": HERE / "by_hand.py"} if by_hand else {})
+    scripts |= {"floor": HERE / "floor.py"} if floor else {}
+    if compare is None:
         yield scripts
         return
     with tempfile.TemporaryDirectory(prefix="s3lake-benchmark-") as scratch:
         there = Path(scratch) / "tree"
         git = ["git", "-C", str(HERE.parent), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(there), options.compare], check=True)
+        subprocess.run([*git, "add", "--quiet", "--detach", str(there), compare], check=True)
         try:
-            yield {**scripts, options.compare: there / "benchmarks" / "land.py"}
+            yield {**scripts, compare: there / "benchmarks" / "land.py"}
         finally:
             subprocess.run([*git, "remove", "--force", str(there)], check=True)
 

@@ -36,7 +36,7 @@ def main() -> None:
     options = parse_arguments()
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
     topics = {f"of-{count}-{number}": count for number, count in enumerate((options.sizes[0], *options.sizes))}
-    with EmbeddedKafka.start() as kafka, states(options) as scripts:
+    with EmbeddedKafka.start() as kafka, states(options.compare) as scripts:
         for topic, count in topics.items():
             records.main(kafka.bootstrap_servers, topic, hour, count, 1, 0, 0, 0)
         for _ in range(options.rounds):
@@ -105,7 +105,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 20_000, 200_000], help="records of a topic")
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
-    return argparse.Namespace(**vars(parser.parse_args()), by_hand=False)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main() -> None:
     """Measure each state in turns."""
     options = parse_arguments()
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
-    with states(options) as scripts:
+    with states(options.compare) as scripts:
         for _ in range(options.rounds):
             for state, script in scripts.items():
                 print(json.dumps({"state": state, **measure_run(script.parents[1], hour, options)}), flush=True)
@@ -111,7 +111,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=80, help="records of a topic (default: %(default)s)")
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
-    return argparse.Namespace(**vars(parser.parse_args()), by_hand=False, floor=False)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
