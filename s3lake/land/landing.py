@@ -54,7 +54,7 @@ def land(
 
     Args:
         target: the sink and the topic.
-        requested: as `2026-11-20T05`.
+        requested: the keys of the hours, such as `2026-11-20T05`, in UTC.
         observer: gets what is planned, committed and done; None for the log.
         run: runs the tasks of each request; None for Spark jobs of this landing only.
         publishes: False if the caller publishes to the consumer group how far the topic is landed.
