@@ -46,7 +46,7 @@ def checked(bucket: Bucket, *lives: list[str], left: Any = None, landed: int = 0
     return check(bucket, "events", ["orders"], truth, left, formers)  # type: ignore[arg-type]
 
 
-def test_what_a_deleted_topic_had_not_landed_is_given_up():
+def test_a_record_that_a_deleted_topic_had_not_landed_is_given_up():
     bucket = Bucket()
     bucket.tile(FORMER, (0, 1, 1), "a")
     bucket.tile(PRESENT, (0, 1, None), "x")
@@ -64,14 +64,14 @@ def test_a_record_that_kafka_has_twice_is_landed_twice():
         assert (found.lost, found.duplicated) == (lost, doubled)
 
 
-def test_what_was_landed_when_its_topic_was_deleted_is_lost_without_its_file():
+def test_a_record_landed_before_its_topic_was_deleted_is_lost_if_its_file_is_missing():
     bucket = Bucket()
     bucket.tile(FORMER, (0, 1, 1), "a")
     found = checked(bucket, ["a", "b"], [], landed=2)
     assert (found.given_up, found.lost, found.examples) == (0, 1, ["lost: b"])
 
 
-def test_what_the_index_says_is_landed_of_a_deleted_topic_is_lost_without_its_file():
+def test_a_record_that_the_index_counts_as_landed_is_lost_if_its_file_is_missing():
     bucket = Bucket()
     bucket.tile(FORMER, (0, 2, 2), "a")
     found = checked(bucket, ["a", "b"], [], landed=1)
@@ -92,7 +92,7 @@ def test_a_record_of_the_present_topic_in_an_hour_of_the_former_one_is_misplaced
     assert (found.misplaced, found.lost, found.clean) == (1, 0, False)
 
 
-def test_what_a_connector_left_counts_once():
+def test_a_record_that_a_connector_left_counts_once():
     theirs = {"events/orders/theirs.json": b'{"id":"a"}\n'}
     bucket = Bucket()
     bucket.bodies |= theirs

@@ -207,7 +207,7 @@ def stack(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[Stack]:
         shutil.rmtree(outside)
 
 
-def test_what_is_written_into_the_topic_lands_and_is_counted_as_the_header_says(
+def test_records_written_into_the_topic_land_and_are_counted_by_the_query_of_the_header(
     stack: Stack, kafka: EmbeddedKafka
 ) -> None:
     import duckdb

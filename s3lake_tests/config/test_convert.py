@@ -99,7 +99,7 @@ def test_text_stays_text(text: str) -> None:
         "envelope: {fields: [value, key]}",
     ],
 )
-def test_what_differs_from_a_default_of_other_settings_is_written(setting: str) -> None:
+def test_a_setting_that_differs_from_its_derived_default_is_written(setting: str) -> None:
     config = native.loads(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
     assert again(config) == config
 
@@ -111,7 +111,7 @@ def test_a_default_is_left_out() -> None:
     assert written["flush"] == {"count": 5}
 
 
-def test_what_holds_for_all_sinks_is_written_too() -> None:
+def test_settings_of_all_sinks_are_written() -> None:
     config = native.loads(f"{KAFKA}run_history: 30d\nexamples: true\n{SINK}", "s3lake.yaml")
     assert again(config) == config
     assert "run_history: 720h" in native.write_native(config)[0]
@@ -177,7 +177,7 @@ def test_beside_a_reference_a_secret_is_not_written() -> None:
     assert found["kafka"]["properties"]["sasl.password"] == f"${{{variable}}}"
 
 
-def test_what_a_variable_of_s3lake_says_is_not_the_files_reference() -> None:
+def test_the_value_of_an_s3lake_variable_is_not_written_as_a_reference_of_the_file() -> None:
     environment = {**ENVIRONMENT, "S3LAKE_SINKS_EVENTS_BUCKET": "other"}
     found, _ = written(bases.native(NATIVE, environment))
     assert found["sinks"][0]["bucket"] == "other"
@@ -196,7 +196,7 @@ def test_references_of_a_connector_are_spelled_as_in_native_yaml_and_what_no_var
 
 
 @pytest.mark.parametrize("dialect", ["native", "connector"])
-def test_what_is_written_loads_as_the_same_configuration(dialect: str, tmp_path: Path) -> None:
+def test_the_written_file_loads_as_the_same_configuration(dialect: str, tmp_path: Path) -> None:
     loaded = bases.native(NATIVE, ENVIRONMENT) if dialect == "native" else connector(tmp_path)
     text, variables = native.write_native(loaded.config, loaded.references)
     secrets = {"s3.region": "eu-7", "s3.credentials.secret_access_key": "hunter2-s3"}

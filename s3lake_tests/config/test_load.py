@@ -67,7 +67,7 @@ def test_files_and_variables_that_do_not_fit_together_are_refused(
         loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text(**other)}, **variables)
 
 
-def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> None:
+def test_s3_settings_of_a_file_hold_for_its_sinks_alone(tmp_path: Path) -> None:
     own = "s3: {credentials: {access_key_id: AK, secret_access_key: '${SECRET}'}, objects: {encryption: AES256}}\n"
     files = {"a.yaml": native_text("events"), "b.yaml": own + native_text("clicks")}
     configuration = loaded(tmp_path, files, SECRET="hush-hush")
@@ -92,7 +92,7 @@ def test_load_returns_the_configuration_and_logs_its_notices(
     assert "s3lake.layout.connector_names=true" in caplog.text
 
 
-def test_what_a_connectors_file_does_not_say_is_needed_to_land(tmp_path: Path) -> None:
+def test_settings_that_a_connectors_file_lacks_are_required_to_land(tmp_path: Path) -> None:
     path = tmp_path / "cars.properties"
     path.write_text(LENSES)
     with pytest.raises(ConfigurationError, match="S3LAKE_BOOTSTRAP_SERVERS") as refused:
@@ -100,7 +100,7 @@ def test_what_a_connectors_file_does_not_say_is_needed_to_land(tmp_path: Path) -
     assert "S3LAKE_START" in str(refused.value)
 
 
-def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: Path) -> None:
+def test_settings_that_a_connectors_file_lacks_get_placeholders_when_nothing_is_landed(tmp_path: Path) -> None:
     path = tmp_path / "cars.properties"
     path.write_text(LENSES)
     found = configuration.load_configuration(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)

@@ -71,7 +71,7 @@ def test_the_real_environment_wins_over_the_file(tmp_path, variable):
     assert with_dotenv(real) == {variable: str(path), "A": "real", "B": "file b", "EMPTY": ""}
 
 
-def test_without_a_file_the_environment_is_as_it_is():
+def test_the_environment_is_unchanged_when_there_is_no_dotenv_file():
     assert with_dotenv({"A": "1"}) == {"A": "1"}
 
 
@@ -145,7 +145,7 @@ def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch)
     ],
     ids=["429", "500", "503", "timeout", "broken off"],
 )
-def test_what_may_succeed_later_is_tried_again(failure, settings):
+def test_a_request_that_may_succeed_later_is_tried_again(failure, settings):
     with serve_script(failure, Response(body=b"whole")) as server:
         assert fetch(server.url, **settings)[0].text == "whole"
         assert len(server.asked) == 2

@@ -219,7 +219,7 @@ def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: py
 
 
 @given(sink=sinks())
-def test_what_is_printed_loads_as_the_same_configuration(sink: dict[str, Any]) -> None:
+def test_the_written_text_loads_as_the_same_configuration(sink: dict[str, Any]) -> None:
     config = make_config(make_sink(**sink))
     assert loads(write_native(config)[0], "s3lake.yaml") == config
 

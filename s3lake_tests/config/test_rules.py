@@ -65,7 +65,7 @@ def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -
     assert not any("comment" in str(notice) or "#" in str(notice) for notice in bases.remarks(loaded))
 
 
-def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> None:
+def test_the_last_value_of_a_repeated_key_counts_with_a_notice() -> None:
     loaded = loads(bases.properties(bases.CONFLUENT, {}) + "\nflush.size=2", "f", None, {})
     assert loaded.config.sinks[0].flush.count == 2
     assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in bases.remarks_text(loaded)
@@ -122,7 +122,9 @@ SECRETS: dict[str, str | None] = {
 }
 
 
-def test_what_lands_nothing_asks_no_server_for_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_asks_no_server_for_a_secret_when_nothing_is_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def asked(*_: object) -> str:
         raise AssertionError("a server is asked")
 

@@ -87,7 +87,7 @@ def test_a_topic_whose_record_is_refused_fails_alone() -> None:
         (KafkaUnavailableError("no broker answers"), KafkaUnavailableError("no broker answers")),
     ],
 )
-def test_what_one_topic_s_reader_meets_is_no_other_s(error: Exception, met: Exception) -> None:
+def test_an_error_of_one_topics_reader_fails_no_other_topic(error: Exception, met: Exception) -> None:
     class Broken(Given):
         def batches(self, *_: Any) -> Any:
             raise error
@@ -116,7 +116,7 @@ def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.Monkey
     assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 4), lines(2, 2)]
 
 
-def test_where_the_shared_job_fails_each_topic_has_one_of_its_own() -> None:
+def test_each_topic_gets_a_job_of_its_own_when_the_shared_job_fails() -> None:
     worlds, session = topics(3, 1), Session(failures=[OSError("a worker died")])
     landed = land(worlds, session)
     assert all(isinstance(one, list) for one in landed)
@@ -124,7 +124,7 @@ def test_where_the_shared_job_fails_each_topic_has_one_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(3,), (3, 1)], ids=["one topic has a job of its own", "both jobs fail"])
-def test_where_spark_is_gone_no_topic_is_tried_again(sizes: tuple[int, ...]) -> None:
+def test_no_topic_is_tried_again_when_spark_has_stopped(sizes: tuple[int, ...]) -> None:
     worlds, session = topics(*sizes), Session(failures=[OSError("gone")] * len(sizes))
     for failure in land(worlds, session):
         assert isinstance(failure, TransientError)

@@ -123,7 +123,7 @@ class TestAProducerThatNeverStops:
 
 
 class TestRetention:
-    def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
+    def test_records_that_expired_before_landing_are_recorded_and_the_rest_lands(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         lake.produce(topic, values(30, first=10), at(TEN, 20))
@@ -209,7 +209,7 @@ class TestTwoWriters:
             thread.join()
         return said
 
-    def test_of_the_same_hours_land_every_record_once(self, lake: Lake) -> None:
+    def test_two_writers_of_the_same_hours_land_every_record_once(self, lake: Lake) -> None:
         topic = lake.topic(partitions=2)
         for hour in (NINE, TEN):
             for partition in (0, 1):

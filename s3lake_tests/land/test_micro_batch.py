@@ -62,7 +62,7 @@ def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
     assert [key.split("/")[-2] for key in keys(made)] == ["2026-11-20-10-01"]
 
 
-def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_records_are_sent_to_the_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letter_topic.DeadLetterTarget, "create_if_missing", lambda _: None)
     producer = FakeProducer()
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
@@ -76,7 +76,7 @@ def test_a_record_that_they_refuse_is_named_with_its_topic_and_the_remedy() -> N
         land(world(b"{").target(), [FIRST])
 
 
-def test_of_several_refusals_the_first_of_the_first_topic_partition_is_named_whatever_else_went_wrong() -> None:
+def test_the_first_refusal_of_the_first_topic_partition_is_named_despite_other_failures() -> None:
     refused = [Refused(*place, "convert", "no JSON") for place in ((1, 3), (0, 9), (0, 7))]
     made = world()
     made.session.outcomes = [Failed("KafkaUnavailableError", "no broker answers"), *refused]
@@ -150,7 +150,7 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(
     assert made.store.uploads == {}
 
 
-def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped() -> None:
+def test_the_last_of_several_files_with_one_key_stays() -> None:
     made = TopicInMemory(partitions=2, exactly_once=False, layout={"template": "latest/{key}"}).produce(
         0, b"1", b"2", key=b"k"
     )

@@ -36,7 +36,7 @@ class RecordedCalls:
         self.lines.append(("done", landed.tile.hour, landed.new))
 
 
-def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
+def test_observers_see_the_plan_of_an_hour_then_its_commits_then_its_end() -> None:
     target = UnstagedTopic(batch_records=4).target()
     observer = RecordedCalls()
     land(target, [FIRST, SECOND], observer)
@@ -66,7 +66,7 @@ def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed()
     assert not landed.tile.closed
 
 
-def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
+def test_observers_see_visible_commits_when_an_error_ends_the_run() -> None:
     target = UnstagedTopic().target()
     observer = RecordedCalls()
 

@@ -122,7 +122,7 @@ def test_an_hour_that_others_change_each_time_is_tried_six_times() -> None:
     assert made.store.uploads == {}
 
 
-def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> None:
+def test_commits_of_another_writer_are_reported_when_this_run_began_the_hour() -> None:
     made = world(batch_records=4, flush={"merge": False})
     target = made.target()
 
@@ -141,7 +141,7 @@ def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> 
 # What goes wrong
 
 
-def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> None:
+def test_staged_files_of_the_next_hour_are_dropped_when_a_commit_fails() -> None:
     made = world()
     made.store.put(f"{TOPIC}/0/0.txt", b"another program's")
     with pytest.raises(ForeignObjectError):
@@ -150,7 +150,7 @@ def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> No
     assert [key for key in made.store.objects if not key.startswith(".indexes/")] == [f"{TOPIC}/0/0.txt"]
 
 
-def test_what_was_staged_of_a_topic_that_was_created_again_meanwhile_is_dropped() -> None:
+def test_staged_files_are_dropped_when_their_topic_was_recreated_meanwhile() -> None:
     made = world()
     target = made.target()
     target.before = lambda _: made.kafka.create_topic()

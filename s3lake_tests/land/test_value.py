@@ -282,7 +282,7 @@ def test_wherever_a_process_crashes_the_hour_has_the_old_rows_or_the_new_and_the
     assert seen == {1, 2}
 
 
-def test_of_two_writers_of_an_hour_one_is_fenced_and_nothing_of_it_is_visible() -> None:
+def test_the_second_writer_of_an_hour_is_fenced_and_leaves_nothing_visible() -> None:
     target = target_of()
     land_value(target, HOUR, numbers(1))
 

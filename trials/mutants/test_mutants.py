@@ -66,7 +66,7 @@ def test_a_change_of_what_a_function_takes_has_its_own_name():
     assert change.mutant.change == "- def opened(start=1):\n+ def opened(start=2):"
 
 
-def test_what_a_protocol_declares_has_no_mutants():
+def test_a_declaration_of_a_protocol_has_no_mutants():
     source, mutated = (f'def {{}}(start={start}):\n    """What is asked for."""\n    ...\n' for start in (1, 2))
     written = source.format("x_opened__mutmut_orig") + mutated.format("x_opened__mutmut_1")
 
@@ -96,14 +96,14 @@ def test_lines_that_come_above_a_change_make_no_other_mutant_of_it():
         ("return 'gone'", "return 'GONE'", False),
     ],
 )
-def test_what_an_error_or_a_log_says_is_no_change(line: str, mutated: str, of_words: bool):
+def test_the_text_of_an_error_or_a_log_is_not_mutated(line: str, mutated: str, of_words: bool):
     source = f"def opened(place):\n    {line}\n"
     written = source.replace("opened", "x_opened__mutmut_orig") + f"def x_opened__mutmut_1(place):\n    {mutated}\n"
 
     assert len(list(changes.of_source(source, written, NAMES[:1], "plan"))) == (0 if of_words else 1)
 
 
-def test_who_has_imported_a_function_and_who_asks_its_class_call_what_it_became(
+def test_importers_of_a_function_and_its_class_call_the_planted_change(
     monkeypatch: pytest.MonkeyPatch,
 ):
     plan = ModuleType("plan")
@@ -151,7 +151,7 @@ def _modules(name: str) -> tuple[str, str]:
     return name, name.rpartition(".")[0]
 
 
-def test_what_is_changed_by_default_exists():
+def test_the_paths_mutated_by_default_exist():
     assert [path for path in mutants.DEFAULT if not (ROOT / path).exists()] == []
 
 

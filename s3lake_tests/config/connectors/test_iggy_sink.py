@@ -154,7 +154,7 @@ def test_sources_other_sinks_and_disabled_ones_are_left_out_and_noted(runtime: P
     assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(noted)
 
 
-def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
+def test_the_highest_version_is_taken(runtime: Path) -> None:
     for version in (2, 10, 9):
         connector(
             runtime, f"sink_lake_{version}.toml", f"version = {version}\n" + SINK.replace('"logs"', f'"logs{version}"')
@@ -352,7 +352,7 @@ def test_a_template_of_kafkas_topics_has_no_meaning_for_iggys(runtime: Path) -> 
     assert "s3lake.topic_template" in bases.remarks_by_key(loaded)
 
 
-def test_without_a_source_of_records_both_remedies_are_named() -> None:
+def test_a_missing_source_of_records_is_refused_with_both_remedies() -> None:
     text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
     with pytest.raises(ConfigurationError, match=r"set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, .*S3LAKE_BOOTSTRAP_SER"):
         loads(text, "sink.toml", None, {})

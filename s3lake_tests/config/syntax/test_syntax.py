@@ -81,7 +81,7 @@ def test_every_character_of_a_value_has_its_place() -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, alphabet=string.printable), st.text(alphabet=string.printable), max_size=4))
-def test_what_java_would_store_is_read_back(held: dict[str, str]) -> None:
+def test_properties_that_java_stores_are_read_back(held: dict[str, str]) -> None:
     def stored(text: str) -> str:
         escaped = "".join("\\" + char if char in "\\=:#! " else char for char in text)
         for char, letter in (("\t", "t"), ("\n", "n"), ("\r", "r"), ("\f", "f")):

@@ -59,7 +59,7 @@ def test_a_crashed_writers_uploads_are_aborted_after_a_day_and_not_before(dead: 
     assert dead.bucket.uploads == {}
 
 
-def test_what_is_pending_where_no_run_comes_any_more_is_settled_after_a_day(world: World):
+def test_a_pending_commit_is_settled_after_a_day_when_no_run_follows(world: World):
     """Its request was under way for hours, while the topic was created again and accepted."""
     world.do("A", materialise(0), until=completes).crash()
     _let_begin(world, hour(0))
@@ -91,7 +91,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dead: World):
     assert before == (dead.bucket.objects, dead.bucket.uploads)
 
 
-def test_what_was_found_settled_is_written_down_and_never_believed_against_the_names(dead: World):
+def test_a_day_recorded_as_settled_is_cleaned_again_when_it_has_new_names(dead: World):
     run(dead, days=30)
     assert b"2026-11-20" in dead.bucket.objects[dead.index.settled_key][0]
 
@@ -158,7 +158,7 @@ class TestUploadsThatNoManifestNames:
         assert self.clean(index, days=1.1) == []
 
     @pytest.mark.parametrize("ending", [".json.gz", "~0123456789ab.avro"])
-    def test_of_a_former_format_are_ended_when_no_manifest_is_as_old(self, ending: str, index: TopicIndex):
+    def test_uploads_of_a_former_format_are_ended_when_no_manifest_is_as_old(self, ending: str, index: TopicIndex):
         """Until then they may be another sink's, whose commit is to be completed yet."""
         self.upload(index, f"data/orders/date=2026-11-20/hour=05/3-000000000007{ending}")
 
@@ -219,7 +219,7 @@ class TestUploadsThatNoManifestNames:
 
         assert self.clean(index, days=30) == []
 
-    def test_without_the_right_to_list_them_the_rest_is_cleaned(
+    def test_the_rest_is_cleaned_when_uploads_may_not_be_listed(
         self, index: TopicIndex, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ):
         def refuse(_: CountedStore, prefix: str) -> Iterator[PendingUpload]:
@@ -253,7 +253,7 @@ def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
         assert len(list(index.store.list_uploads("data/"))) == left
 
 
-def test_what_is_cleaned_is_told_with_its_place_where_it_has_one():
+def test_a_cleaned_commit_is_printed_with_its_hour_and_id_if_it_has_them():
     assert (
         str(Cleaned("2026-11-20T05", "c1", 3, "fence and sweep"))
         == "2026-11-20T05, commit c1: fence and sweep, 3 files"
@@ -296,7 +296,7 @@ def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day
     ],
     ids=["pending", "young", "made visible at once and not landed by others"],
 )
-def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
+def test_a_spared_manifest_spares_no_other_manifest_of_its_hour(spared: Manifest):
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.create(index.tile_key(spared.hour), Tile(spared.hour, {0: TileRange(0, 0)}, pending="a"))
     for manifest in (spared, Manifest("c", "orders", spared.hour, {})):
@@ -321,7 +321,7 @@ def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIn
         (TableUnavailableError("away"), [], "2026-11-20: replaced objects stay until the table can follow: away"),
     ],
 )
-def test_what_was_replaced_stays_while_a_table_cannot_follow(
+def test_replaced_objects_stay_while_a_table_cannot_follow(
     error: S3LakeError | None, done: list[Cleaned], said: str, index: TopicIndex, caplog: pytest.LogCaptureFixture
 ):
     keep(index, manifest("a"), manifest("b"))
@@ -341,7 +341,7 @@ def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
 
 
 @pytest.mark.parametrize(("upto", "done"), [(4, 0), (5, 1)])
-def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_landed_it(upto: int, done: int):
+def test_a_manifest_made_visible_at_once_is_deleted_when_tiles_from_its_hour_on_have_landed_it(upto: int, done: int):
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T07"),)))
     for at, spans in [("05", {0: TileRange(0, 3, 3), 1: TileRange(0, 1, 1)}), ("07", {0: TileRange(3, upto, 9)})]:
@@ -366,7 +366,7 @@ def manifest(commit: str, *replaces: str, reason: str = "", created_ms: int = 0)
     return Manifest(commit, "orders", FIVE, {}, replaces=replaces, reason=reason, created_ms=created_ms)
 
 
-def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_replaced_it(index: TopicIndex):
+def test_replaced_manifests_are_deleted_when_a_later_commit_has_the_reason(index: TopicIndex):
     keep(index, manifest("a"), manifest("b", "a", reason="merge"), manifest("c", "b", reason="erase"))
     index.store.put(index.manifest_key(FIVE, "a").replace(".json", ".swept"), b"{}")
     delete_replaced_manifests(index, FIVE, "erase")
@@ -374,7 +374,7 @@ def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_re
     assert list(index.store.list(f"{index.root}/{FIVE}/")) == [index.manifest_key(FIVE, "c")]
 
 
-def test_what_was_replaced_for_another_reason_is_kept(index: TopicIndex):
+def test_manifests_replaced_for_another_reason_are_kept(index: TopicIndex):
     keep(index, manifest("a"), manifest("b", "a", reason="merge"))
     delete_replaced_manifests(index, FIVE, "erase")
 
@@ -398,7 +398,7 @@ def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicInde
     assert index.manifest_ids(FIVE) == ["0", "b", "c"]
 
 
-def test_what_a_crashed_process_had_not_forgotten_yet_the_next_one_forgets(index: TopicIndex):
+def test_replaced_manifests_that_a_crashed_process_left_are_deleted_by_the_next(index: TopicIndex):
     keep(index, manifest("z"), manifest("b", "z", reason="merge"), manifest("c", "b", reason="erase"))
     assert isinstance(index.store, MemoryStore)
 
@@ -411,7 +411,7 @@ def test_what_a_crashed_process_had_not_forgotten_yet_the_next_one_forgets(index
 
 
 @pytest.mark.parametrize(("age_ms", "kept"), [(DAY_MS - 1, ["a", "c"]), (DAY_MS, ["c"])])
-def test_what_a_rewrite_replaced_young_is_left_to_clean(age_ms: int, kept: list[str], index: TopicIndex):
+def test_manifests_that_a_rewrite_replaced_young_are_left_to_clean(age_ms: int, kept: list[str], index: TopicIndex):
     young = manifest("a", created_ms=7)
     rewrite = manifest("b", "a", reason="rewrite", created_ms=7 + age_ms)
     keep(index, young, rewrite, manifest("c", "b", reason="erase"))

@@ -32,7 +32,7 @@ def test_present_columns_are_those_that_the_index_records(index: TopicIndex):
     assert read_present_columns(index) == from_document({"id": "int64", "note": "string"})
 
 
-def test_where_none_are_recorded_those_of_the_newest_commit_are_present(index: TopicIndex):
+def test_columns_of_the_newest_commit_are_present_when_none_are_recorded(index: TopicIndex):
     index.create(index.head_key, TopicHead(hours=((FIVE, SIX),)))
     land(index, FIVE, c1={"id": "int32"})
     land(index, SIX, c2={"id": "int32"}, c3={"id": "int64"})
@@ -40,7 +40,7 @@ def test_where_none_are_recorded_those_of_the_newest_commit_are_present(index: T
     assert read_present_columns(index) == from_document({"id": "int64"})
 
 
-def test_of_a_newest_commit_without_columns_none_are_present(index: TopicIndex):
+def test_no_columns_are_present_when_the_newest_commit_has_none(index: TopicIndex):
     index.create(index.head_key, TopicHead(hours=((FIVE, FIVE),)))
     land(index, FIVE, c1=None)
 
@@ -76,7 +76,7 @@ def test_a_change_that_no_commit_has_is_of_none(columns: dict[str, Any] | None, 
     assert [step.commit for step in list_column_steps(index)] == [None]
 
 
-def test_where_a_manifest_is_gone_the_commit_of_a_change_is_not_known(index: TopicIndex):
+def test_the_commit_of_a_change_is_unknown_when_its_manifest_is_deleted(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"})
     index.store.delete(index.manifest_key(FIVE, "c1"))
     record(index, Changed(FIVE, "gone", (NOTE,)))

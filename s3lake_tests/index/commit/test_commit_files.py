@@ -28,7 +28,7 @@ def manifest(commit: str, *keys: str, replacing: bool = False) -> Manifest:
     return Manifest(commit, "orders", "2026-11-20T05", {0: Read(0, 5)}, files, replacing=replacing)
 
 
-def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
+def test_only_dead_letters_of_a_commit_are_deleted_when_its_keys_contain_no_offset(index: TopicIndex):
     files = {"a": file("a"), "letters": msgspec.structs.replace(file("letters"), stream="dead_letters")}
     for key in ("a", "letters"):
         index.store.put(key, b"{}", metadata={COMMIT: "gone"})

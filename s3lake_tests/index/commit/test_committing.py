@@ -36,7 +36,7 @@ def staged(store: MemoryStore, *keys: str) -> Staged:
 
 
 @pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
-def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex):
+def test_replaced_objects_are_deleted_without_reading_a_manifest_that_is_at_hand(way: Way, index: TopicIndex):
     store = index.store
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
     old = Manifest(
@@ -62,7 +62,9 @@ def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index
     assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("gone",)
 
 
-def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+def test_a_commit_is_settled_when_its_tile_changes_while_it_finishes(
+    index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: monkeypatch.undo())
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
@@ -107,7 +109,7 @@ def test_the_key_that_two_files_have_is_named(index: TopicIndex):
 
 
 @pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
-def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
+def test_staged_files_are_dropped_when_their_manifest_cannot_be_written(
     way: Way, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
 ):
     def refuse(_: Manifest) -> None:

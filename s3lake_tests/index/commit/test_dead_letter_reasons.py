@@ -54,5 +54,5 @@ def test_the_reasons_of_several_tasks_add_up_and_name_the_first_of_all():
     assert merge_reasons(tasks) == (RefusalReason("value", "gone", 5, 1, 7), RefusalReason("key", "gone", 1, 0, 0))
 
 
-def test_what_a_replay_took_is_counted_by_its_offsets():
+def test_replayed_dead_letters_are_counted_by_their_offsets():
     assert ReplayedDeadLetters("c1", 0, ((0, 5, 9), (1, 0, 1))).count == 5

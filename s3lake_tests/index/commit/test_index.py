@@ -135,7 +135,7 @@ def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, inde
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"hour": 5, "partitions": {}}'])
-def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: TopicIndex, store: Flaky):
+def test_a_foreign_document_is_refused_with_its_key(body: bytes, index: TopicIndex, store: Flaky):
     store.put(index.tile_key(HOUR), body)
 
     with pytest.raises(DataLossError, match=f"s3://lake/{index.tile_key(HOUR)} is not an index document of s3lake"):

@@ -79,7 +79,7 @@ def test_every_invariant_holds_in_many_more_stories(kind: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.txt")), ids=lambda path: path.stem)
-def test_what_once_failed_holds(path: Path) -> None:
+def test_stories_that_once_failed_hold(path: Path) -> None:
     stories.read(path.read_text()).play(tried)
 
 

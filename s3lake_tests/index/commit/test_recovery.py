@@ -61,7 +61,7 @@ def put(index: TopicIndex, key: str, commit: str) -> None:
     index.store.put(key, b"{}", metadata={COMMIT: commit})  # type: ignore[call-arg]
 
 
-def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index: TopicIndex):
+def test_no_upload_is_looked_for_when_the_newest_commit_replaced_its_commit(index: TopicIndex):
     for each in (manifest("first", "a"), manifest("gone", "b"), manifest("last", "c", replaces=("old",))):
         index.record(each)
     index.record(manifest("old", "d"))
@@ -81,7 +81,7 @@ def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
 
 
 @pytest.mark.parametrize(("completed", "garbage"), [(True, ("new",)), (False, ())])
-def test_who_finds_a_commit_settled_fences_it_if_it_had_completed_a_file(
+def test_a_commit_settled_by_another_run_is_fenced_if_it_had_completed_a_file(
     completed: bool, garbage: tuple[str, ...], index: TopicIndex
 ):
     index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}, rev=2))
@@ -118,7 +118,7 @@ def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, 
     assert begun.existing_tile(FIVE)[0].rev == 0
 
 
-def test_without_a_tile_nothing_is_fenced(index: TopicIndex):
+def test_no_commit_is_fenced_when_the_hour_has_no_tile(index: TopicIndex):
     assert fence_commit(index, FIVE, "gone") is False
     assert index.tile(FIVE) is None
 

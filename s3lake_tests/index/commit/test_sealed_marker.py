@@ -41,7 +41,7 @@ def test_it_is_written_once() -> None:
     assert store.objects[KEY][0] == b""
 
 
-def test_who_comes_late_with_an_older_tile_leaves_it() -> None:
+def test_a_marker_is_left_when_the_tile_at_hand_is_older() -> None:
     store = MemoryStore()
     renew_marker(store, KEY, REWRITTEN, b"2")
     assert not renew_marker(store, KEY, TILE, b"1")
@@ -55,7 +55,7 @@ def test_one_that_does_not_say_its_revision_is_renewed() -> None:
     assert store.objects[KEY][0] == b"2"
 
 
-def test_of_two_that_renew_it_at_once_the_newer_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newer_marker_stays_when_two_writers_renew_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     renew_marker(store, KEY, Tile("2026-01-05T10", {}, rev=1, commits=("x",)), b"0")
     beaten_by(monkeypatch, REWRITTEN, b"2")

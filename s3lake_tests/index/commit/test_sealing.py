@@ -68,12 +68,12 @@ class TestHour:
         world.write(world.tile(4))
         assert world.sealing.tile("2026-01-05T12") is None
 
-    def test_whose_tiles_are_at_hand_is_judged_without_a_request(self, world: World) -> None:
+    def test_an_hour_is_judged_without_a_request_when_its_tiles_are_at_hand(self, world: World) -> None:
         at_hand = Sealing.from_tiles(world.index, world.head, [world.tile(number) for number in range(3)])
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
 
-    def test_of_a_topic_that_was_created_again_stays_sealed_when_it_is_once_more(self, world: World) -> None:
+    def test_an_hour_of_a_recreated_topic_stays_sealed_when_the_topic_is_recreated_again(self, world: World) -> None:
         world.head = world.head.revise(since=ELEVEN, earlier=(TEN,))
         world.write(
             world.tile(2, partitions={0: TileRange(0, 10, 10)}), world.tile(3, partitions={0: TileRange(0, 10, 10)})
@@ -136,13 +136,13 @@ class TestWatermark:
         world.sealing.move(START)
         assert world.store.requests["put"] == 0
 
-    def test_of_another_start_is_counted_anew(self, world: World) -> None:
+    def test_a_watermark_is_computed_again_when_the_start_differs(self, world: World) -> None:
         world.index.create(world.index.watermark_key, Watermark(NINE, TEN))
         assert world.sealing.watermark(START) is None
         assert world.sealing.move(START) == ELEVEN
         assert world.sealing.watermark(START) == ELEVEN
 
-    def test_of_a_long_history_moves_in_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_watermark_of_a_long_history_moves_in_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 3)
         world = World(8)
         assert world.sealing.move(START) == TEN

@@ -136,5 +136,5 @@ TWO_HOURS = HOUR._replace(hours="{0, 1}")
         pytest.param("settle", TWO_HOURS._replace(records=2), "Within", id="settle, then close (T5)"),
     ],
 )
-def test_without_a_rule_an_invariant_breaks(tmp_path: Path, rule: str, bounds: Bounds, violated: str) -> None:
+def test_an_invariant_breaks_when_a_rule_is_left_out(tmp_path: Path, rule: str, bounds: Bounds, violated: str) -> None:
     assert search(tmp_path, bounds, rule).violated == violated

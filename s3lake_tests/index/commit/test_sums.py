@@ -57,7 +57,7 @@ def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
     assert index.store.requests.total() == 0
 
 
-def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_up():
+def test_waits_and_missing_records_of_all_commits_are_added_up():
     taken = ReplayedDeadLetters("r", 1, ((0, 3, 5),))
     first = msgspec.structs.replace(
         manifest("a", 10, expired=4),
@@ -81,7 +81,7 @@ def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_u
     assert (both.fields_left_out, both.fields_filled) == ({"card": 5, "name": 1}, {"at": 7})
 
 
-def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: TopicIndex):
+def test_a_replacing_commit_counts_the_other_manifests_when_one_is_deleted(index: TopicIndex):
     index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
     tile = Tile(HOUR, {0: TileRange(0, 80)}, commits=("a", "gone", "c"))
 

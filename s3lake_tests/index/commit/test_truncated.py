@@ -401,7 +401,7 @@ def check(world: World, attempt: Attempt | None) -> None:
     require_log_unchanged(world.index, world.kafka, head, attempt)
 
 
-def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unlanded: World):
+def test_read_records_are_not_the_log_if_another_leader_lacked_some(unlanded: World):
     attempt = begin(unlanded, 0)
     unlanded.kafka.elect(0, end=11)
     unlanded.kafka.elect(1, end=3)
@@ -413,7 +413,7 @@ def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unland
         check(unlanded, attempt)
 
 
-def test_what_was_read_is_the_log_if_its_leader_was_elected_before(unlanded: World):
+def test_read_records_are_the_log_if_its_leader_was_elected_before(unlanded: World):
     unlanded.kafka.elect(0)
     unlanded.kafka.produce(0, 6)
     check(unlanded, begin(unlanded, 0))

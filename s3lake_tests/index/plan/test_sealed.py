@@ -11,7 +11,7 @@ from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
 
-def test_what_lies_between_two_tiles_is_counted_per_topic_partition_from_0_where_one_does_not_name_it():
+def test_gaps_between_two_tiles_are_counted_from_0_when_one_lacks_the_topic_partition():
     earlier = Tile(FIVE, {0: TileRange(0, 5, 5), 1: TileRange(0, 3, 3), 3: TileRange(0, 2)})
     following = Tile(SIX, {0: TileRange(7, 7), 2: TileRange(4, 4), 3: TileRange(2, 2)})
 
@@ -86,7 +86,7 @@ def test_records_of_one_commit_arrived_evenly(share: float, seconds: float) -> N
     assert compute_wait_quantile_s([Wait(1000, 20_000, 30_000)], share) == 20 + seconds
 
 
-def test_of_several_commits_each_counts_with_its_records() -> None:
+def test_a_wait_quantile_weighs_each_commit_by_its_records() -> None:
     waits = [Wait(90, 1_000, 1_000), Wait(10, 60_000, 60_000)]
     assert [compute_wait_quantile_s(waits, share) for share in (0.5, 0.89, 0.95, 1.0)] == [1.0, 1.0, 60.0, 60.0]
     assert (

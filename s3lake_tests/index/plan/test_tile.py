@@ -183,7 +183,7 @@ def test_an_open_tile_takes_in_new_topic_partitions_from_0_and_changes_only_then
     assert tiles.add_partitions(grown, kafka(p0=(0, 90, 10, 70))) is grown
 
 
-def test_what_is_committed_never_goes_back():
+def test_a_committed_offset_never_goes_back():
     tile = Tile(FIVE, {0: TileRange(10, 20), 1: TileRange(0, 5), 2: TileRange(0, 0)})
 
     assert tiles.advance_committed(tile, {0: 15, 1: 8}) == {

@@ -91,7 +91,7 @@ def minio_lists_uploads_of_a_key(request: pytest.FixtureRequest) -> None:
 class TestObjects:
     @pytest.mark.parametrize("content", [b"one", b"", bytes(range(256)) * 5000], ids=["some", "nothing", "every byte"])
     @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-    def test_what_was_put_can_be_got(
+    def test_an_object_that_was_put_can_be_read(
         self, store: Store, prefix: str, kind: Callable[[bytes], bytes], content: bytes
     ) -> None:
         etag = store.put(prefix + "a", kind(content))
@@ -173,7 +173,7 @@ class TestConditions:
         assert store.put(prefix + "b", b"two", if_match=etag) is None
         assert store.get(prefix + "a") is None
 
-    def test_of_many_that_write_if_absent_one_wins(self, store: Store, prefix: str) -> None:
+    def test_one_writer_wins_when_many_write_if_absent(self, store: Store, prefix: str) -> None:
         for round in range(5):
             key = f"{prefix}{round}"
             etags = together(lambda number, key=key: store.put(key, b"%d" % number, if_absent=True))  # type: ignore[misc]
@@ -198,7 +198,7 @@ class TestConditions:
 
 
 class TestMetadata:
-    def test_of_a_document_comes_back_and_goes_with_the_next_one(self, store: Store, prefix: str) -> None:
+    def test_metadata_of_a_document_is_returned_and_replaced_with_the_next_one(self, store: Store, prefix: str) -> None:
         key = prefix + "a"
         etag = store.put(key, b"", if_absent=True, metadata={"s3lake-sealed": "c1", "other": "a b=c"})
         head = head_of(store, key)
@@ -286,7 +286,7 @@ class TestMultipart:
         head = head_of(store, prefix + "a")
         assert head.metadata[COMMIT] == "1"
 
-    def test_of_two_uploads_completed_at_once_one_is_the_object(self, store: Store, prefix: str) -> None:
+    def test_one_upload_becomes_the_object_when_two_are_completed_at_once(self, store: Store, prefix: str) -> None:
         for round in range(5):
             key = f"{prefix}{round}"
             uploads = [upload(store, key, b"%d" % number, commit=str(number)) for number in range(2)]

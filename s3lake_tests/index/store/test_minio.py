@@ -123,16 +123,14 @@ def test_under_exactly_the_policy_that_is_printed_all_is_done_and_nothing_beside
 
 
 @pytest.mark.parametrize("action", NEEDED)
-def test_without_any_one_action_of_it_landing_is_refused_and_told_which(
-    minio: EmbeddedS3, prefix: str, action: str
-) -> None:
+def test_landing_is_refused_with_the_action_that_the_policy_lacks(minio: EmbeddedS3, prefix: str, action: str) -> None:
     world = Enforced(connection_to(minio), prefix)
     document = without(policy_of(world.config, world.config.sinks), action)
     with pytest.raises(StoreDeniedError, match=action):
         Enforced(allowed(minio, document), prefix).land()
 
 
-def test_without_the_right_to_list_uploads_all_is_done_but_those_of_dead_writers_are_left(
+def test_uploads_of_crashed_writers_are_left_when_uploads_may_not_be_listed(
     minio: EmbeddedS3, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = Enforced(connection_to(minio), prefix)

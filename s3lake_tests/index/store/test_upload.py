@@ -192,7 +192,7 @@ def test_a_directory_that_can_only_be_read_is_named_with_the_way_out(closed: Pat
     assert (store.uploads, store.objects) == ({}, {})
 
 
-def test_where_there_is_no_directory_at_all_those_that_were_tried_are_named(
+def test_the_tried_directories_are_named_when_no_temporary_directory_is_usable(
     tmp_path: Path, spill: Spill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -48,7 +48,7 @@ def lines(select: str) -> list[Any]:
     "form",
     slow_after(2, "another format", ["json", "parquet", "json_array", "text", "bytes", "csv", "avro"]),
 )
-def test_what_is_left_out_is_landed_in_no_format(form: str) -> None:
+def test_an_excluded_field_is_landed_in_no_format(form: str) -> None:
     codec = {"codec": "none"} if form in ("avro", "parquet") else {}
     select = {"csv": "* EXCEPT (secret, o, xs, secrets)", "avro": SELECT.replace("(", "(`a b`, ")}.get(form, SELECT)
     body = landed(select, format={"type": form, **codec})
@@ -65,7 +65,7 @@ def test_everything_else_is_landed() -> None:
 
 
 @pytest.mark.slow("a case more of a projection")
-def test_what_replaces_a_field_is_landed_in_its_place_and_a_star_may_be_of_an_object() -> None:
+def test_a_replaced_field_lands_in_its_place_also_with_the_star_of_an_object() -> None:
     replaced = lines("* EXCEPT (xs, secrets, o) REPLACE ('***' AS secret, upper(_key) AS `a b`, id * 2 AS twice)")
     assert replaced[:2] == [
         {"id": 0, "secret": "***", "a b": "K0", "twice": 0},
@@ -92,7 +92,7 @@ MIXED = [
 ]
 
 
-def test_what_sql_does_not_compute_lands_byte_by_byte() -> None:
+def test_records_that_sql_only_filters_land_byte_by_byte() -> None:
     body, refused = outcome(MIXED, where="id IS NULL OR id >= 1")
     assert (body.splitlines(), refused) == (MIXED, {})
 

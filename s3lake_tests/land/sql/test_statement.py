@@ -46,7 +46,7 @@ def test_whole_topic_partitions_are_left_out_first() -> None:
     assert statement.tries <= 13
 
 
-def test_who_needs_only_the_first_looks_no_further() -> None:
+def test_the_search_stops_at_the_first_failing_record_when_one_is_enough() -> None:
     statement = Statement((0, 0), (0, 1), (0, 2), (0, 3))
     assert next(find_failing({0: (0, 4)}, statement)) == (0, 0, "fails on 0@0")
     assert statement.tries == 3

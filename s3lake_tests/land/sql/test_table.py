@@ -53,7 +53,7 @@ def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> Non
 
 
 @pytest.mark.parametrize(("field", "shown"), [("password", "…"), ("other", "'hunter2'")])
-def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
+def test_values_in_sparks_error_are_left_out_if_the_query_names_a_secret(
     monkeypatch: pytest.MonkeyPatch, field: str, shown: str
 ) -> None:
     def projected(*_: object) -> None:

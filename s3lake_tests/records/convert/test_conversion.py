@@ -51,7 +51,7 @@ def test_a_string_has_to_be_utf8(format: str) -> None:
     assert converted.refused == {1: "not UTF-8: byte 0 is 0xff"}
 
 
-def test_where_all_is_kept_nothing_is_copied() -> None:
+def test_values_are_not_copied_when_all_records_are_kept() -> None:
     records = batch(b"1", b"2")
     converted = convert_batch(conversion(), records, {})
     assert kept(converted) is None
@@ -138,7 +138,7 @@ def test_bare_values_are_one_column_of_a_table(format: str, value: str, kind: st
 @pytest.mark.parametrize(
     ("value", "type"), [(b'{"b":[1]}', "list<int64>"), (b'{"b":[]}', "list<unknown>"), (b'{"b":{}}', "struct<>")]
 )
-def test_what_is_nested_is_a_record_error_in_csv_and_never_a_column(value: bytes, type: str) -> None:
+def test_a_nested_value_is_refused_in_csv_and_becomes_no_column(value: bytes, type: str) -> None:
     converted = convert(conversion("json", "csv"), b'{"a":1}', value, b'{"a":2}')
     assert converted.refused == {1: f"field 'b' is {type}, which a row of CSV cannot hold: use another format"}
     assert (data(converted).to_pylist(), to_document(converted.columns)) == ([{"a": 1}, {"a": 2}], {"a": "int64"})

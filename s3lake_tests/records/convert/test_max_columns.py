@@ -36,7 +36,7 @@ def test_a_record_with_one_field_too_many_is_refused_and_says_why() -> None:
     assert refused == {1: "with its fields the files would have 4 columns, and max_columns allows 3"}
 
 
-def test_what_is_in_an_object_or_a_list_of_objects_counts() -> None:
+def test_fields_within_objects_and_lists_of_objects_count() -> None:
     rows, _, refused = read([{"a": {"b": 1, "c": {"d": 2}}}, {"l": [{"e": 1}]}], most=3)
     assert (rows, refused) == (2, {})
     assert list(read([{"a": {"b": 1, "c": {"d": 2}}}, {"l": [{"e": 1, "f": 2}]}], most=3)[2]) == [1]
@@ -90,7 +90,7 @@ def test_the_columns_of_an_envelope_come_on_top_of_the_values() -> None:
     assert [one.file.records for one in made.objects] == [1]
 
 
-def test_what_tasks_saw_together_keeps_to_the_limit() -> None:
+def test_columns_of_all_tasks_together_keep_to_the_limit() -> None:
     one = Grown(0, 0, {"a": "int64", "v": {"struct": {"b": "int64", "c": "string"}}})
     other = Grown(1, 0, {"a": "int64", "v": {"struct": {"d": "int64", "e": "int64"}}, "f": "int64"})
     found = unite_recorded(Recorded({}), [one, other], most=4)

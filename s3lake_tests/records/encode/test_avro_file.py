@@ -100,7 +100,7 @@ def test_blocks_are_about_64_kib_before_compression() -> None:
     assert [block.num_records for block in found] == [649, 649, 649, 649, 404]
 
 
-def test_without_memory_datums_wait_on_disk_for_the_same_block() -> None:
+def test_datums_wait_on_disk_for_the_same_block_when_memory_is_short() -> None:
     spill, out = Spill(), list[bytes]()
     encoder = AvroEncoder(FileFormat("avro", "snappy"), out.append, spill)
     for _ in range(300):

@@ -8,7 +8,7 @@ import pytest
 from s3lake.records.encode.background_work import BackgroundWork
 
 
-def test_who_gives_more_than_may_wait_waits() -> None:
+def test_a_caller_waits_when_too_much_work_is_waiting() -> None:
     held, taken = threading.Event(), list[int]()
     with BackgroundWork(2) as behind:
 
@@ -26,7 +26,7 @@ def test_who_gives_more_than_may_wait_waits() -> None:
         giving.join()
 
 
-def test_what_goes_wrong_is_raised_by_what_is_given_after_it_or_at_the_end() -> None:
+def test_an_error_of_a_call_is_raised_by_the_next_call_or_at_the_end() -> None:
     def fail() -> None:
         raise ValueError("broken")
 
@@ -39,7 +39,7 @@ def test_what_goes_wrong_is_raised_by_what_is_given_after_it_or_at_the_end() -> 
             behind.settle()
 
 
-def test_what_waits_at_the_end_is_not_done() -> None:
+def test_waiting_work_is_not_done_when_the_block_fails() -> None:
     held, done = threading.Event(), list[int]()
     with BackgroundWork(10) as behind:
         behind.do(held.wait, 1)

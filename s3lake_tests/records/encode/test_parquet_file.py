@@ -158,7 +158,7 @@ def test_a_row_group_is_written_when_it_is_full(are_on_disk: bool) -> None:
     assert read.read()["id"].to_pylist() == list(range(100))
 
 
-def test_without_memory_rows_wait_on_disk_for_the_same_row_group() -> None:
+def test_rows_wait_on_disk_for_the_same_row_group_when_memory_is_short() -> None:
     file = File()
     for first in range(0, 100, 10):
         file.encoder.write(batch(*map(row, range(first, first + 10))))

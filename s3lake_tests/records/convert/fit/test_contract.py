@@ -79,7 +79,7 @@ def test_a_field_departs_though_blanks_are_before_the_value_or_no_column_could_h
     assert list(found.forbidden) == ([1] if rule == "fail" else [])
 
 
-def test_what_is_left_out_does_not_respell_the_rest() -> None:
+def test_a_dropped_field_does_not_change_the_other_values() -> None:
     columns: Columns = {"price": Decimal(38, 20), "prices": Map(Decimal(10, 2))}
     text = b'{"price": 0.10000000000000000001, "prices": {"a": 1.10}, "note": 1}'
     held = Contract(on_new_field="drop", columns=columns)

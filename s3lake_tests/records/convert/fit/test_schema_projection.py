@@ -89,7 +89,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("compatibility", ["backward", "forward"])
 @pytest.mark.parametrize(("schema", "value"), OTHERS[:3], ids=["type", "required", "other"])
-def test_what_does_not_fit_has_a_file_of_its_own_and_loses_nothing(
+def test_records_of_a_schema_that_does_not_fit_get_their_own_file_and_lose_nothing(
     compatibility: str, schema: Any, value: dict[str, Any]
 ) -> None:
     base = record(("id", "int"), ("name", "string"))

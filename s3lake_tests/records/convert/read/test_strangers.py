@@ -121,7 +121,7 @@ def test_a_strange_schema_stops_nobody(registry: SchemaRegistry, converter: str,
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"), KeyError])
-def test_what_a_compiler_raises_is_the_reason_of_its_records(error: Exception) -> None:
+def test_an_error_of_a_compiler_is_the_reason_of_its_records(error: Exception) -> None:
     def compile_text(*_: object) -> str:
         raise error
 
@@ -131,7 +131,7 @@ def test_what_a_compiler_raises_is_the_reason_of_its_records(error: Exception) -
 
 
 @pytest.mark.parametrize("error", [MemoryError, TransientError("later"), ConfigurationError("no compiler")])
-def test_what_is_no_fault_of_a_schema_is_raised(error: Exception) -> None:
+def test_an_error_that_is_not_the_schemas_fault_is_raised(error: Exception) -> None:
     def compile_text(*_: object) -> str:
         raise error
 

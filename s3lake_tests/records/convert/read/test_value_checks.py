@@ -66,7 +66,7 @@ def test_one_json_value_passes(value: bytes) -> None:
         (b'"\\\\ud800 \\ud83d\\ude00 \\uDC00"', "surrogate"),
     ],
 )
-def test_what_is_not_exactly_one_json_value_is_refused_with_a_reason(value: bytes, why: str) -> None:
+def test_bytes_that_are_not_exactly_one_json_value_are_refused_with_a_reason(value: bytes, why: str) -> None:
     assert why in check_json(binary(value))[0]
 
 
@@ -133,7 +133,7 @@ def test_json_passes_and_means_the_same_on_one_line(value: object, indent: int |
 
 
 @given(st.lists(st.binary(max_size=8) | st.sampled_from([b"1", b"{}", b'"x"', b'[1,"a"]']), max_size=10))
-def test_what_passes_is_what_python_reads_too(values: list[bytes]) -> None:
+def test_accepted_values_are_readable_by_python_too(values: list[bytes]) -> None:
     refused = check_json(binary(*values))
     for row, value in enumerate(values):
         if row not in refused:

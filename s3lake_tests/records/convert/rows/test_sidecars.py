@@ -31,7 +31,7 @@ def avro_schema(stream: Any) -> object:
     return json.loads(prepare(stream).schema.metadata[ENCODED])
 
 
-def test_without_sidecars_there_is_only_data() -> None:
+def test_only_the_data_stream_is_written_when_there_are_no_sidecars() -> None:
     (part,) = convert_batch(conversion(), batch(b"1"), {}).parts
     assert list(part.streams) == ["data"]
     assert conversion().needs == frozenset()

@@ -46,7 +46,7 @@ def test_a_type_is_read(text: str, kind: Any) -> None:
         ("list<" * 40 + "int64" + ">" * 40, "more than 32 levels"),
     ],
 )
-def test_what_is_no_type_is_an_error_that_says_where_and_what_is_allowed(text: str, said: str) -> None:
+def test_an_invalid_type_is_refused_with_its_position_and_the_allowed_types(text: str, said: str) -> None:
     with pytest.raises(ValueError, match="position") as error:
         parse(text)
     assert said in str(error.value)

@@ -89,7 +89,7 @@ def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: s
     assert str(conflict.value) == said
 
 
-def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
+def test_the_first_task_decides_and_new_fields_are_kept_when_tasks_disagree() -> None:
     one = from_document({"a": "int64", "s": {"struct": {"x": "bool"}}})
     other = from_document({"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}})
     assert to_document(merge_columns(one, other)) == {
@@ -99,7 +99,7 @@ def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
     }
 
 
-def test_what_pyarrow_saw_only_null_is_no_column_and_a_timestamp_without_a_zone_is_a_string() -> None:
+def test_a_null_field_is_not_a_column_and_a_timestamp_without_a_zone_is_a_string() -> None:
     assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
     assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
         "a": Primitive.STRING,

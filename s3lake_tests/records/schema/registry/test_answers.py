@@ -136,7 +136,7 @@ def test_a_redirect_is_not_followed_and_named(registry: SchemaRegistry, monkeypa
 
 
 @pytest.mark.parametrize("answer", [(404, HTML), (404, problem(404)), (400, HTML), (414, HTML), (200, b"{}")])
-def test_what_a_registry_answers_to_a_reference_is_the_error_of_the_records(
+def test_a_bad_answer_to_a_reference_is_the_error_of_the_records(
     registry: SchemaRegistry, answer: tuple[int, bytes]
 ) -> None:
     number = registry.add('"top"', refers=[("com.Low", "a/b")])

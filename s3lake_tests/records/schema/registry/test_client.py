@@ -75,7 +75,7 @@ def test_an_answer_that_may_be_another_one_later_is_asked_for_again(registry: Sc
     assert Client(registry.connection).schema(number).text == '"string"'
 
 
-def test_of_several_addresses_the_first_that_answers_is_taken(registry: SchemaRegistry) -> None:
+def test_the_first_address_that_answers_is_used(registry: SchemaRegistry) -> None:
     with serving() as other:
         down = other.url
     number = registry.add('"string"')
@@ -103,7 +103,7 @@ def test_an_address_without_a_registry_is_an_error_of_the_configuration(
     ("settings", "sent"),
     [({}, None), ({"user": "u", "password": "p"}, "Basic dTpw"), ({"token": "t"}, "Bearer t")],
 )
-def test_what_it_is_asked_with(
+def test_a_request_carries_the_configured_authentication(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], sent: str | None
 ) -> None:
     monkeypatch.setenv("NETRC", "/dev/null")

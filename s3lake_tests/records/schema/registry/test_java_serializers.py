@@ -49,7 +49,7 @@ def rows(converted: ConvertedBatch) -> list[Any]:
     return [row for part in converted.parts for row in part.streams["data"].to_pylist()]
 
 
-def test_of_avro(apicurio: Apicurio, java: Any) -> None:
+def test_avro_of_apicurios_java_serializer_is_read(apicurio: Apicurio, java: Any) -> None:
     fields = [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}]
     schema = {"type": "record", "name": "Order", "namespace": "com.acme", "fields": fields}
     parsed = getattr(java.org.apache.avro, "Schema$Parser")().parse(json.dumps(schema))
@@ -62,7 +62,7 @@ def test_of_avro(apicurio: Apicurio, java: Any) -> None:
     assert rows(read(apicurio, "avro", message)) == [{"id": 2**40, "note": "é"}]
 
 
-def test_of_json_schema(apicurio: Apicurio, java: Any) -> None:
+def test_json_schema_of_apicurios_java_serializer_is_read(apicurio: Apicurio, java: Any) -> None:
     properties = {"id": {"type": "integer"}, "note": {"type": "string"}}
     apicurio.register(
         "java-json", json.dumps({"title": "Order", "type": "object", "properties": properties}), kind="JSON"
@@ -77,7 +77,7 @@ def test_of_json_schema(apicurio: Apicurio, java: Any) -> None:
     assert rows(read(apicurio, "json_schema", message)) == [{"id": 7, "note": "é"}]
 
 
-def test_of_avro_with_a_reference(apicurio: Apicurio, java: Any) -> None:
+def test_avro_with_a_reference_of_apicurios_java_serializer_is_read(apicurio: Apicurio, java: Any) -> None:
     money = {"type": "record", "name": "Money", "namespace": "com.acme", "fields": [{"name": "units", "type": "long"}]}
     paid = {"type": "record", "name": "Paid", "namespace": "com.acme", "fields": [{"name": "price", "type": "Money"}]}
     apicurio.register("java-money", json.dumps(money))
@@ -97,7 +97,7 @@ def test_of_avro_with_a_reference(apicurio: Apicurio, java: Any) -> None:
     assert rows(read(apicurio, "avro", message)) == [{"price": {"units": 5}}]
 
 
-def test_of_json_schema_with_a_reference(apicurio: Apicurio, java: Any) -> None:
+def test_json_schema_with_a_reference_of_apicurios_java_serializer_is_read(apicurio: Apicurio, java: Any) -> None:
     money = {"$id": "http://acme.com/money.json", "type": "object", "properties": {"units": {"type": "integer"}}}
     paid = {"title": "Paid", "type": "object", "properties": {"price": {"$ref": "http://acme.com/money.json"}}}
     apicurio.register("java-money-json", json.dumps(money), kind="JSON")

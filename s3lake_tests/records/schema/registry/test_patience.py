@@ -62,6 +62,8 @@ def test_as_long_as_the_sink_says_and_no_pause_longer(clock: Clock, monkeypatch:
     assert max(clock.pauses) == 5
 
 
-def test_without_end_where_it_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_is_repeated_without_end_when_patience_has_no_limit(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert asked(monkeypatch, 5_000, patience_s=None) == "{}"
     assert clock.now > 250_000

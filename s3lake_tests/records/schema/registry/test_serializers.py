@@ -51,7 +51,7 @@ def rows(found: ConvertedBatch) -> list[Any]:
     return [row for part in found.parts for row in part.streams["data"].to_pylist()]
 
 
-def test_of_avro(apicurio: Apicurio) -> None:
+def test_avro_of_confluents_serializer_is_read(apicurio: Apicurio) -> None:
     price, at = logical("bytes", "decimal", precision=9, scale=2), logical("long", "timestamp-micros")
     schema = record(("id", "long"), ("price", price), ("at", at), ("note", ["null", "string"]))
     moment = datetime.datetime(2026, 11, 20, 8, 15, 0, 123456, datetime.timezone.utc)
@@ -68,7 +68,7 @@ def test_of_avro(apicurio: Apicurio) -> None:
 
 
 @pytest.mark.slow("another format on a real registry")
-def test_of_json_schema(apicurio: Apicurio) -> None:
+def test_json_schema_of_confluents_serializer_is_read(apicurio: Apicurio) -> None:
     properties = {"id": {"type": "integer"}, "note": {"type": "string"}}
     schema = {"title": "Order", "type": "object", "properties": properties}
     serializer = confluent(".json_schema").JSONSerializer(json.dumps(schema), client(apicurio))
@@ -76,7 +76,9 @@ def test_of_json_schema(apicurio: Apicurio) -> None:
 
 
 @pytest.mark.slow("another format on a real registry")
-def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Apicurio) -> None:
+def test_protobuf_of_confluents_serializer_is_read_when_the_message_is_not_the_first_of_its_file(
+    apicurio: Apicurio,
+) -> None:
     order = message_factory.GetMessageClass(compiler.compile_message(PROTO, {}, (1,)))
     settings = {"use.deprecated.format": False}
     serializer = confluent(".protobuf").ProtobufSerializer(order, client(apicurio), settings)
@@ -98,7 +100,7 @@ MONEY = record(("units", "long"), ("currency", "string"), name="com.acme.Money")
 
 
 @pytest.mark.slow("a real registry")
-def test_of_avro_with_a_reference(apicurio: Apicurio) -> None:
+def test_avro_with_a_reference_of_confluents_serializer_is_read(apicurio: Apicurio) -> None:
     apicurio.register("money-of-avro", json.dumps(MONEY))
     paid = {"type": "record", "name": "Paid", "fields": [{"name": "price", "type": "com.acme.Money"}]}
     names = confluent()
@@ -110,7 +112,7 @@ def test_of_avro_with_a_reference(apicurio: Apicurio) -> None:
 
 
 @pytest.mark.slow("a real registry")
-def test_of_json_schema_with_a_reference(apicurio: Apicurio) -> None:
+def test_json_schema_with_a_reference_of_confluents_serializer_is_read(apicurio: Apicurio) -> None:
     money = {"type": "object", "properties": {"units": {"type": "integer"}, "currency": {"type": "string"}}}
     apicurio.register("money-of-json", json.dumps({"$id": "money.json", **money}), kind="JSON")
     paid = {"title": "Paid", "type": "object", "properties": {"price": {"$ref": "money.json"}}}
@@ -122,7 +124,7 @@ def test_of_json_schema_with_a_reference(apicurio: Apicurio) -> None:
 
 
 @pytest.mark.slow("a real registry")
-def test_of_protobuf_with_a_reference(apicurio: Apicurio) -> None:
+def test_protobuf_with_a_reference_of_confluents_serializer_is_read(apicurio: Apicurio) -> None:
     money = 'syntax = "proto3"; package com.acme; message Money { int64 units = 1; string currency = 2; }'
     paid = 'syntax = "proto3"; package com.acme; import "money.proto"; message Paid { Money price = 1; }'
     message = message_factory.GetMessageClass(compiler.compile_message(paid, {"money.proto": money}, (0,)))

@@ -66,7 +66,9 @@ def test_a_batch_is_split_into_kept_refused_and_dropped() -> None:
         ((smt("Filter", predicate=when("RecordIsTombstone")),), set(), False),
     ],
 )
-def test_what_a_chain_needs_of_kafka(transforms: tuple[Transform, ...], needs: set[str], renames: bool) -> None:
+def test_a_chain_needs_the_fields_of_kafka_that_its_steps_read(
+    transforms: tuple[Transform, ...], needs: set[str], renames: bool
+) -> None:
     links = chain(*transforms)
     assert (links.needs, links.renames) == (needs, renames)
 
@@ -83,7 +85,7 @@ def test_what_a_chain_needs_of_kafka(transforms: tuple[Transform, ...], needs: s
         ((smt("ValueToKey", {"fields": "a"}),), ("string", "avro"), ("json", "avro")),
     ],
 )
-def test_what_keys_and_values_are_afterwards(
+def test_a_chain_names_the_converters_of_the_keys_and_values_that_it_returns(
     transforms: tuple[Transform, ...], given: tuple[str, str], converters: tuple[str, str]
 ) -> None:
     links = chain(*transforms, key=given[0], value=given[1])

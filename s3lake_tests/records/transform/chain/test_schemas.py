@@ -62,7 +62,7 @@ def test_timestamp_converter_gives_another_kind(kind: str, target: str, number: 
     assert changed(kind, CLOCK, "TimestampConverter$Value", field="a", **options) == number
 
 
-def test_what_one_converter_gives_the_next_one_knows() -> None:
+def test_a_time_that_one_step_converts_is_a_time_for_the_next_step() -> None:
     to_date = smt("TimestampConverter$Value", {"field": "a", "target.type": "Date"})
     to_text = smt("TimestampConverter$Value", {"field": "b", "target.type": "string", "format": "yyyy-MM-dd"})
     renamed = smt("ReplaceField$Value", {"renames": "a:b"})
@@ -142,7 +142,7 @@ def test_a_value_that_is_changed_keeps_its_converter() -> None:
     assert configured.after_transforms.converter.registry == configured.converter.registry
 
 
-def test_what_no_step_looks_at_keeps_its_schema() -> None:
+def test_a_value_that_no_step_reads_keeps_its_schema() -> None:
     header = {
         "type": "org.apache.kafka.connect.transforms.InsertHeader",
         "options": {"header": "h", "value.literal": "v"},

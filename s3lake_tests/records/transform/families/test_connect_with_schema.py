@@ -194,7 +194,7 @@ def test_value_to_key_makes_a_key_with_the_types_of_the_fields() -> None:
     assert described(ORDER, [PAYLOAD], to_key).types == TYPES
 
 
-def test_what_one_step_makes_of_a_key_the_next_one_takes_with_its_schema() -> None:
+def test_a_key_that_one_step_makes_keeps_its_schema_for_the_next_step() -> None:
     steps = smt("ValueToKey", {"fields": "at"}), smt("ExtractField$Key", {"field": "at"})
     key = described(ORDER, [PAYLOAD], *steps, side="key")
     assert (key.types, key.rows) == ("timestamp", [AT])

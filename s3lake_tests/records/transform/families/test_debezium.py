@@ -47,7 +47,7 @@ def test_the_row_after_its_change_takes_the_place_of_the_event(kind: str, op: st
         {"op": "c", "after": {"id": 1}},
     ],
 )
-def test_what_is_no_change_event_stays_as_it_is(value: Any) -> None:
+def test_a_value_that_is_not_a_change_event_is_unchanged(value: Any) -> None:
     assert unwrapped(value, add_headers="op") == After(value, None, [], "orders")
 
 

@@ -97,7 +97,7 @@ NESTED = {"topic": "orders", "partition": 3, "offset": 100, "timestamp": CLOCK, 
 
 
 @pytest.mark.parametrize(("nested", "added"), [("false", FLAT), ("true", {"m": NESTED})])
-def test_what_kafka_has_of_a_record_is_inserted(nested: str, added: dict[str, Any]) -> None:
+def test_kafka_metadata_of_a_record_is_inserted(nested: str, added: dict[str, Any]) -> None:
     step = smt("KafkaMetadataTransform", {"field_name": "m", "nested": nested, "external_field": "c,eu"})
     assert value_after({"a": 1}, step) == {"a": 1, **added}
     landed = described(struct(field("a", "int32"), name="R"), [{"a": 1}], step)

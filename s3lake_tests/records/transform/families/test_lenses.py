@@ -55,7 +55,7 @@ def test_the_documents_rolling_window_example() -> None:
         ("_timestamp", b"2020-01-05-12"),
     ],
 )
-def test_where_the_timestamp_comes_from(field: str, expected: bytes) -> None:
+def test_the_timestamp_is_read_from_the_configured_field(field: str, expected: bytes) -> None:
     message = Message({"ts": CLOCK, "a": {"b": CLOCK}}, key={"ts": 0}, timestamp=CLOCK + 3_600_000)
     assert headers_after(message, converter(field=field), key="json") == [("ts", expected)]
 
@@ -75,7 +75,7 @@ def test_where_the_timestamp_comes_from(field: str, expected: bytes) -> None:
         ({"format_to_pattern": "ss", "rolling_window_type": "seconds", "rolling_window_size": 3}, b"03"),
     ],
 )
-def test_what_becomes_of_the_timestamp(options: dict[str, Any], expected: bytes) -> None:
+def test_the_timestamp_is_converted_as_configured(options: dict[str, Any], expected: bytes) -> None:
     assert converted({"t": CLOCK}, field="t", **options) == expected
 
 

@@ -45,7 +45,7 @@ def test_timestamp_converter_of_the_key() -> None:
     assert after(Message({"v": 1}, key={"ts": CLOCK}), convert, key="json").key == {"ts": "2020-01-05"}
 
 
-def test_what_follows_a_date_is_not_read() -> None:
+def test_text_after_a_date_is_not_read() -> None:
     convert = smt("TimestampConverter$Value", {"field": "ts", "target.type": "unix", "format": "yyyy-MM-dd"})
     assert value_after({"ts": "2020-01-05T11:21:04Z"}, convert) == {"ts": 1_578_182_400_000}
     assert "does not match" in refusal(Message({"ts": "2020-01-051"}), convert)

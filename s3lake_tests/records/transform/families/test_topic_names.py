@@ -75,7 +75,9 @@ def test_fields_with_a_schema_do_too() -> None:
         (f"{CONFLUENT}$Header", {"field": "h"}, {}, "header 'h' is missing or null"),
     ],
 )
-def test_what_cannot_name_a_topic_refuses_the_record(kind: str, options: dict[str, str], value: Any, why: str) -> None:
+def test_a_record_is_refused_when_its_value_cannot_name_a_topic(
+    kind: str, options: dict[str, str], value: Any, why: str
+) -> None:
     assert why in refusal(Message(value), smt(kind, options))
 
 
@@ -97,7 +99,7 @@ def test_the_name_of_a_schema_names_the_topic(kind: str, options: dict[str, str]
     assert done.batch.column("topic").to_pylist() == [topic]
 
 
-def test_without_a_schema_or_its_name_there_is_no_topic() -> None:
+def test_a_record_is_refused_when_its_schema_or_the_schemas_name_is_missing() -> None:
     assert "the value has no schema" in refusal(Message({"a": 1}), smt(BY_SCHEMA))
     assert "the schema of the value has no name" in refusal_described(
         struct(field("a", "int32")), {"a": 1}, smt(BY_SCHEMA)

@@ -26,7 +26,7 @@ def test_a_class_of_others_says_what_to_write_instead(class_name: str) -> None:
 
 
 @pytest.mark.parametrize(("class_name", "remedy"), list_foreign().items())
-def test_what_to_write_instead_can_be_written(class_name: str, remedy: str) -> None:
+def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy: str) -> None:
     for part, text in _SQL.findall(remedy):
         parser.parse(text if part == "select" else "*", text if part == "where" else None)
     for name in re.findall(r"\b(?:io|org)\.[\w.]+\.[A-Z]\w+(?:\$\w+)?", remedy):

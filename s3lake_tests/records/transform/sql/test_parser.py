@@ -190,7 +190,7 @@ def test_fields_may_be_called_like_functions() -> None:
         ("a + ", "", 100_000),
     ],
 )
-def test_what_nests_too_deeply_or_is_too_long_is_refused_for_the_cost_of_its_length(
+def test_a_query_that_nests_too_deeply_or_is_too_long_is_refused_for_the_cost_of_its_length(
     opening: str, closing: str, depth: int
 ) -> None:
     names = itertools.count()  # what has been parsed is remembered

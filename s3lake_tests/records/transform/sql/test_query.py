@@ -50,7 +50,7 @@ def test_a_star_leaves_fields_out_of_objects_and_of_the_objects_of_lists() -> No
     assert projected("* EXCEPT (o.A, xs.a, id, secret, _key)") == b'{"o":{"b c":1},"xs":[{"b":2.50},null,7]}'
 
 
-def test_what_replaces_a_field_is_in_its_place_or_at_the_end() -> None:
+def test_a_replacing_expression_is_in_the_place_of_its_field_or_at_the_end() -> None:
     computed = ('{"secret":"***"}', '{"new":1}')
     select = "* EXCEPT (id, o, xs) REPLACE (upper(secret) AS secret, 1 AS new)"
     assert projected(select, computed=computed) == b'{"_key":"own","secret":"***","new":1}'
@@ -63,7 +63,7 @@ def test_a_star_of_an_object_means_its_fields() -> None:
         projected("secret.*")
 
 
-def test_what_spark_computed_is_copied_under_its_name() -> None:
+def test_a_value_that_spark_computed_is_copied_under_its_name() -> None:
     computed = ('{"twice":2}', '{"col1":null}')
     assert projected("id * 2 AS twice, id + 1, id", computed=computed) == b'{"twice":2,"col2":null,"id":1e2}'
 

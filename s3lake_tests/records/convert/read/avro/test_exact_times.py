@@ -101,7 +101,7 @@ def test_a_time_outside_of_its_day_is_refused(registry: SchemaRegistry) -> None:
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "csv"])
-def test_what_landed_is_verified(format: str) -> None:
+def test_landed_exact_times_are_verified(format: str) -> None:
     with serving() as registry:
         schema = record(*((f"a{at}", time.schema) for at, time in enumerate(TIMES)))
         plain = record(*((f"a{at}", time.schema["type"]) for at, time in enumerate(TIMES)))

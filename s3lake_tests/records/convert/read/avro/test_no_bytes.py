@@ -71,7 +71,7 @@ def land(registry: SchemaRegistry, format: str, message: bytes) -> tuple[Verifie
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "json"])
 @pytest.mark.parametrize("what", NOTHING)
-def test_what_takes_no_bytes_lands(registry: SchemaRegistry, what: str, format: str) -> None:
+def test_a_value_of_no_bytes_lands(registry: SchemaRegistry, what: str, format: str) -> None:
     kind, value, text, cell, column = NOTHING[what]
     schema = record(("id", "int"), ("a", kind))
     world, manifest = land(registry, format, framed(registry.add(schema), datum(schema, {"id": 1, "a": value})))

@@ -93,7 +93,7 @@ def test_a_record_that_is_none_of_its_schema_is_refused_and_not_passed_on(
         ({"type": "enum", "name": "no-name", "symbols": ["A"]}, b"\0"),
     ],
 )
-def test_what_would_not_read_back_as_its_column_is_written_anew(
+def test_values_that_would_not_read_back_as_their_column_are_encoded_again(
     registry: SchemaRegistry, kind: Any, data: bytes
 ) -> None:
     schema = field("int")

@@ -338,7 +338,7 @@ def test_a_value_that_is_none_of_its_type_is_refused_with_its_path(
         assert "in.v" in found.refused[0]
 
 
-def test_what_connect_reads_of_them_is_another_value(connect: Connect) -> None:
+def test_connect_reads_misread_values_differently(connect: Connect) -> None:
     asked = [Case({"type": "struct", "fields": [{**schema, "field": "v"}]}, {"v": one}) for schema, one, *_ in MISREAD]
     for (schema, payload, right, _), answer in zip(MISREAD, connect.read([case.text for case in asked]), strict=True):
         read = json.loads(answer.value or b"")["payload"]["v"] if isinstance(answer, Record) else REFUSED

@@ -108,7 +108,7 @@ def test_a_decimal_of_a_json_schema_follows_the_same_rule(
     [(2, "???"), (2, True), (2, [1]), (10**30, "AQ=="), (-200_000, "AQ=="), (200_000, "AQ=="), ("2.5", "AQ==")],
 )
 @pytest.mark.parametrize("format", ["json", "parquet"])
-def test_what_is_no_decimal_is_refused_with_its_place(scale: Any, payload: Any, format: str) -> None:
+def test_an_invalid_decimal_is_refused_with_its_place(scale: Any, payload: Any, format: str) -> None:
     found = convert_batch(
         Conversion("string", "connect_json", format, "skip"), batch(message(decimal_of(scale), payload)), {}
     )

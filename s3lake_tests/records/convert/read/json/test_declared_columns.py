@@ -185,7 +185,7 @@ def test_recorded_types_that_json_does_not_show_are_pinned_too() -> None:
     assert list(refused) == [1]
 
 
-def test_what_is_recorded_stays_where_the_user_gives_another_type() -> None:
+def test_a_recorded_column_stays_when_the_user_gives_another_type() -> None:
     # Or every batch would show new columns, and its micro-batch would be read again without end.
     batch, columns, _ = read_objects(texts({"t": 0}), {"t": "int64"}, {"t": "timestamp"})
     assert columns == {"t": "int64"}
@@ -249,7 +249,9 @@ _numbers = st.decimals(-(10**7), 10**7, places=3, allow_nan=False)
     st.sampled_from(["T", " "]),
     st.sampled_from(["", "Z", "+00:00"]),
 )
-def test_what_is_written_in_json_comes_back_exactly(rows: list[dict[str, Any]], between: str, zone: str) -> None:
+def test_declared_values_written_in_json_are_read_back_exactly(
+    rows: list[dict[str, Any]], between: str, zone: str
+) -> None:
     def spelt(row: dict[str, Any]) -> bytes:
         members = {
             "t": row["t"] and json.dumps(row["t"].isoformat(between, "milliseconds") + zone),

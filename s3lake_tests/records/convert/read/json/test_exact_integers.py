@@ -98,7 +98,7 @@ def grown(columns: Any, *large: str, offset: int = 0) -> Grown:
     return Grown(0, offset, columns, large=large)
 
 
-def test_what_tasks_saw_is_one_of_integers_though_another_task_saw_a_fraction() -> None:
+def test_a_column_holds_integers_though_another_task_saw_a_fraction() -> None:
     for order in permutations([grown({"id": "double"}), grown({"id": "int64"}, "id", offset=9)]):
         found = unite_recorded(Recorded({}), order, 9)
         assert (found.columns, found.exact) == ({"id": "int64"}, ("id",))

@@ -111,7 +111,7 @@ def test_properties_stand_in_the_order_of_their_index(registry: SchemaRegistry) 
     assert list(found.seen) == ["a", "b"]
 
 
-def test_what_is_not_required_may_be_null_and_a_default_takes_its_place(registry: SchemaRegistry) -> None:
+def test_an_optional_property_may_be_null_or_gets_its_default(registry: SchemaRegistry) -> None:
     schema = {
         "type": "object",
         "title": "com.acme.Order",
@@ -138,7 +138,9 @@ def test_a_property_that_the_schema_does_not_name_is_left_out_and_counted(regist
 
 
 @pytest.mark.parametrize("value", [1.5, 1e30, "1.0"])
-def test_what_is_no_integer_is_refused_for_one(registry: SchemaRegistry, value: Any) -> None:
+def test_a_value_that_is_not_an_integer_is_refused_for_an_integer_property(
+    registry: SchemaRegistry, value: Any
+) -> None:
     found = converted(registry, {"properties": {"n": {"type": "integer"}}}, {"n": value}, {"n": 1})
     assert list(found.refused) == [0]
     assert "`int" in found.refused[0]
@@ -200,7 +202,7 @@ def test_an_anchor_and_what_all_of_adds(registry: SchemaRegistry) -> None:
     assert list(found.refused) == [1]
 
 
-def test_what_nests_in_itself_is_a_text_of_its_json(registry: SchemaRegistry) -> None:
+def test_a_recursive_property_becomes_the_text_of_its_json(registry: SchemaRegistry) -> None:
     schema = {
         "type": "object",
         "properties": {"id": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
@@ -271,6 +273,6 @@ def test_lines_without_a_registry_ask_nobody(registry: SchemaRegistry) -> None:
     assert (table(found), registry.asked) == ([b'{"a": 1}'], [])
 
 
-def test_without_a_registry_columns_are_found_in_the_data() -> None:
+def test_columns_are_found_in_the_data_when_there_is_no_registry() -> None:
     found = convert_batch(Conversion("string", "json_schema", "parquet", "skip"), batch(framed(1, b'{"a":1}')), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"a": 1}]

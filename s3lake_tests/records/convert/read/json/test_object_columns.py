@@ -59,7 +59,7 @@ def test_nested_objects_and_lists_become_structs_and_lists() -> None:
     ]
 
 
-def test_what_holds_nothing_gets_no_column() -> None:
+def test_an_empty_field_gets_no_column() -> None:
     batch, columns, _ = read_objects(binary({"a": 1, "n": None, "l": [], "o": {}, "m": [None]}), {})
     assert columns == {"a": "int64"}
     assert batch.to_pylist() == [{"a": 1}]
@@ -73,7 +73,7 @@ def test_objects_that_hold_nothing_are_refused_while_no_column_is_known() -> Non
 
 
 @pytest.mark.parametrize("value", [b"1", b"-2.5", b"true", b"null", b'"x"', b"[]", b'[{"a":1}]', b"  7 "])
-def test_what_is_no_object_is_refused_and_never_reaches_pyarrow(value: bytes) -> None:
+def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value: bytes) -> None:
     batch, _, refused = read_objects(binary(value, {"a": 1}), {})
     assert refused == {0: "the value is not a JSON object, which a table needs"}
     assert batch.to_pylist() == [{"a": 1}]

@@ -220,7 +220,7 @@ def _keys(value: Any) -> list[list[Any]]:
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize(("field", "data"), ORDERED.values(), ids=ORDERED)
-def test_what_is_made_of_a_map_has_the_order_of_its_keys(
+def test_the_entries_of_a_map_have_the_order_of_its_keys(
     registry: SchemaRegistry, format: str, field: str, data: bytes
 ) -> None:
     made, (value,), _ = landed_field(registry, format, field, data)

@@ -123,7 +123,7 @@ def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaReg
     assert found.parts[2].streams["data"].to_pylist() == [{"n": 3}]
 
 
-def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> None:
+def test_only_the_value_that_is_not_a_message_is_refused(registry: SchemaRegistry) -> None:
     number = registry.add(PROTO, "PROTOBUF")
     huge = of("shop.Order")(u64=2**63).SerializeToString()
     data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]

@@ -140,7 +140,7 @@ def without_nulls(value: Any) -> Any:
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_what_only_a_newer_producer_knows_lands_or_is_counted(registry: SchemaRegistry, row: Row, format: str) -> None:
+def test_fields_of_a_newer_producer_land_or_are_counted(registry: SchemaRegistry, row: Row, format: str) -> None:
     made = world(registry, format)
     staged(made, [(None, message(registry, row.data), [])])
     (found,) = landed(made)
