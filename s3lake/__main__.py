@@ -1,6 +1,7 @@
 """The console script, and `python -m s3lake`."""
 
 import signal
+import sys
 from typing import NoReturn
 
 
@@ -13,14 +14,15 @@ def main() -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         from s3lake import cli
-        from s3lake.land.spark import launch
 
         try:
             cli.main()
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)  # Spark ends within seconds
-            launch.end()
+            launch = sys.modules.get("s3lake.land.spark.launch")
+            if launch is not None:  # what has not imported it has started no Spark
+                launch.end()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

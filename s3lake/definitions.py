@@ -15,13 +15,14 @@ import dagster as dg  # noqa: E402
 
 from s3lake.config import load as configuration  # noqa: E402
 from s3lake.config.locations import list_files  # noqa: E402
+from s3lake.config.variable_names import LOCATION  # noqa: E402
 from s3lake.orchestration.build import build_definitions  # noqa: E402
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
-    location = os.environ.get(configuration.LOCATION) or "s3lake.yaml"
+    location = os.environ.get(LOCATION) or "s3lake.yaml"
     changed_ns = tuple(file.stat().st_mtime_ns for file in list_files(location) if file.exists())
     return _build(location, changed_ns, os.environ.get("S3LAKE_SENSORS") == "running")
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -24,6 +23,8 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 def _print_version(requested: bool) -> None:
     if requested:
+        from importlib import metadata
+
         typer.echo(f"s3lake {metadata.version('s3lake')}")
         raise typer.Exit
 

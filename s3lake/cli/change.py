@@ -8,7 +8,6 @@ import typer
 
 from s3lake.cli.output import ProgressLine, emit, print_text
 from s3lake.cli.request import NOT_DONE, Outcome, Request
-from s3lake.config.model.sink import SHORTEST_RETENTION_S
 from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import parse_duration, parse_size
 
@@ -72,6 +71,7 @@ def run_retention(
 
     Objects, index and table lose them together.
     """
+    from s3lake.config.model.sink import SHORTEST_RETENTION_S
     from s3lake.land.change.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)

@@ -3,21 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from s3lake import hours
-from s3lake.cli.connection_checks import check_spark, connection_checks, try_connection
 from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
-from s3lake.config.draft import LoadedConfig
-from s3lake.config.model import Config, Sink
 from s3lake.errors import ConfigurationError
-from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.layout.pieces import Hour, TimeElement
-from s3lake.text.dates.pattern_letters import split_pattern
 from s3lake.text.quantities import format_duration, format_size
+
+if TYPE_CHECKING:
+    from s3lake.config.draft import LoadedConfig
+    from s3lake.config.model import Config, Sink
 
 UNTRIED = "not tried, because an earlier check failed"
 
@@ -70,8 +68,10 @@ def run_check(
         raise typer.Exit(FAILED)
 
 
-def _connect(config: Config, *, with_spark: bool, as_json: bool) -> bool:
+def _connect(config: "Config", *, with_spark: bool, as_json: bool) -> bool:
     """Try everything that the configuration names. Return whether all of it succeeded."""
+    from s3lake.cli.connection_checks import check_spark, connection_checks, try_connection
+
     succeeded, groups = True, connection_checks(config)
     if with_spark:
         groups = chain(groups, [[(f"Spark at {config.spark.master}", partial(check_spark, config.spark))]])
@@ -92,7 +92,7 @@ def _print_notices(notices: Sequence[str], *, as_json: bool) -> None:
         emit(as_json, {"notice": notice}, "notice: {notice}".format_map)
 
 
-def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
+def _print_settings(loaded: "LoadedConfig", *, everything: bool) -> None:
     """Print what was set, and where a connector's default differs from ours; or everything."""
     effective, changed = _settings_of(loaded.config), _settings_of(loaded.config, exclude_defaults=True)
     rows, origins = [], loaded.origins
@@ -106,7 +106,7 @@ def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
     print_table(("setting", "value", "read from"), rows, "settings")
 
 
-def _print_without_effect(loaded: LoadedConfig, *, everything: bool) -> None:
+def _print_without_effect(loaded: "LoadedConfig", *, everything: bool) -> None:
     """Print the known settings that have no effect here: in one line, or each with its reason."""
     if everything and loaded.without_effect:
         rows = [(notice.place.key, notice.message, str(notice.place)) for notice in loaded.without_effect]
@@ -116,7 +116,7 @@ def _print_without_effect(loaded: LoadedConfig, *, everything: bool) -> None:
         print_text(False, f"without effect here: {', '.join(keys)} (--all says why)")
 
 
-def _settings_of(config: Config, *, exclude_defaults: bool = False) -> Mapping[tuple[str | int, ...], Any]:
+def _settings_of(config: "Config", *, exclude_defaults: bool = False) -> Mapping[tuple[str | int, ...], Any]:
     return dict(_leaves(config.model_dump(mode="json", by_alias=True, exclude_defaults=exclude_defaults)))
 
 
@@ -131,7 +131,7 @@ def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tupl
         yield path, value
 
 
-def describe_sink(sink: Sink) -> dict[str, Any]:
+def describe_sink(sink: "Sink") -> dict[str, Any]:
     """Return a sink in short: topics, an example of a key, format, when files are closed, stages."""
     from s3lake.land import binding
 
@@ -156,7 +156,7 @@ def describe_sink(sink: Sink) -> dict[str, Any]:
     }
 
 
-def _stages(sink: Sink) -> list[str]:
+def _stages(sink: "Sink") -> list[str]:
     """Return what happens to a record, in order; SQL needs a second Spark stage."""
     from s3lake.land import binding
 
@@ -176,8 +176,11 @@ def _stages(sink: Sink) -> list[str]:
     ]
 
 
-def find_half_days(sink: Sink) -> str | None:
+def find_half_days(sink: "Sink") -> str | None:
     """Return the pattern of an hour of twelve in object keys, if no pattern has the half of the day."""
+    from s3lake.records.layout.pieces import Hour, TimeElement
+    from s3lake.text.dates.pattern_letters import split_pattern
+
     patterns = [piece.pattern for piece in sink.layout.pieces if isinstance(piece, Hour | TimeElement)]
     letters = {pattern: {part.letter for part in split_pattern(pattern, pairs=False)} for pattern in patterns}
     if "a" in set().union(*letters.values()) or {"H", "k"} & set().union(*letters.values()):
@@ -185,9 +188,10 @@ def find_half_days(sink: Sink) -> str | None:
     return next((pattern for pattern, used in letters.items() if used & {"h", "K"}), None)
 
 
-def find_suspicious_settings(config: Config) -> list[str]:
+def find_suspicious_settings(config: "Config") -> list[str]:
     """Return a warning for each setting that is valid but probably a mistake."""
     from s3lake.land import binding
+    from s3lake.records.convert.read.converters import CONVERTERS
 
     warnings = []
     for sink in config.sinks:

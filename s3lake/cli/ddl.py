@@ -8,8 +8,6 @@ import typer
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError, StoreDeniedError
-from s3lake.index.commit.documents import collect_files
-from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -39,6 +37,7 @@ def run_ddl(
     from s3lake.index.store.connection import S3Connection
     from s3lake.lake.table.hive import ENGINES
     from s3lake.lake.table.hive.glue import apply
+    from s3lake.text.masking import mask_secrets
 
     if engine not in ENGINES:
         raise ConfigurationError(f"--for {engine}: unknown engine; s3lake knows {', '.join(sorted(ENGINES))}")
@@ -141,6 +140,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
 
 
 def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
+    from s3lake.index.commit.documents import collect_files
     from s3lake.lake.readback.committed import read_manifests, read_tiles
 
     committed = read_manifests(index, read_tiles(index, None))

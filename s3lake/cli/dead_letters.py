@@ -5,13 +5,11 @@ from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from s3lake.cli.output import emit, err, print_json, print_table, print_text
 from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError, printable
-from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
     from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter
@@ -27,6 +25,8 @@ ReasonOption = Annotated[
 @command(app, SOURCE, ROUTES, HOURS, JSON, name="list")
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
+    import msgspec
+
     from s3lake.index.commit.dead_letter_reasons import merge_reasons
     from s3lake.land.change.committed_dead_letters import hours_of
 
@@ -87,6 +87,8 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     Each is landed exactly once, and then it is a dead letter no longer. One that is refused again stays, with its new
     reason. If the command is interrupted, repeat it.
     """
+    import msgspec
+
     from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of
     from s3lake.land.change.replay import replay
 
@@ -116,6 +118,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _describe(letter: "StoredDeadLetter", limit: int | None) -> dict[str, Any]:
+    from s3lake.text.masking import format_content
+
     return {
         "topic": letter.topic,
         "partition": letter.partition,

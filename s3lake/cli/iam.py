@@ -4,16 +4,17 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from s3lake.cli.output import err, write
 from s3lake.cli.request import Request
-from s3lake.config.model import S3, Config, Sink
-from s3lake.config.model.key_space import key_prefixes
-from s3lake.config.model.s3 import Objects, Role
 from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake.config.model import S3, Config, Sink
+    from s3lake.config.model.s3 import Objects, Role
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -46,21 +47,23 @@ def run_iam(
     write(json.dumps(policy, indent=2) + "\n")
 
 
-def _describe_role(role: Role) -> str:
+def _describe_role(role: "Role") -> str:
     if role.token_file is not None:
         return f"this is the policy of {role.arn}, whose trust policy has to allow sts:AssumeRoleWithWebIdentity"
     return f"this is the policy of {role.arn}; the credentials that assume it need sts:AssumeRole on it (--caller)"
 
 
-def policy_of_caller(roles: Iterable[Role]) -> dict[str, Any]:
+def policy_of_caller(roles: "Iterable[Role]") -> dict[str, Any]:
     """Return the policy for credentials that assume roles. A web identity needs only the trust of its role."""
     arns = sorted({role.arn for role in roles if role.token_file is None})
     allowed = [{"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": arns}] if arns else []
     return {"Version": "2012-10-17", "Statement": allowed}
 
 
-def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False) -> dict[str, Any]:
+def policy_of(config: "Config", sinks: "Sequence[Sink]", *, read_only: bool = False) -> dict[str, Any]:
     """Return the policy for sinks of a configuration; with `read_only` only the permissions to read."""
+    from s3lake.config.model.key_space import key_prefixes
+
     statements: list[dict[str, Any]] = []
     keys: list[dict[str, Any]] = []
     # Sinks with S3 settings of their own may need other permissions.
@@ -81,7 +84,7 @@ def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False)
     return {"Version": "2012-10-17", "Statement": statements + keys}
 
 
-def _group_sinks(config: Config, sinks: Sequence[Sink]) -> Iterable[list[Sink]]:
+def _group_sinks(config: "Config", sinks: "Sequence[Sink]") -> "Iterable[list[Sink]]":
     """Group sinks by bucket and S3 settings."""
     left = sorted(sinks, key=attrgetter("bucket"))
     while left:
@@ -91,14 +94,16 @@ def _group_sinks(config: Config, sinks: Sequence[Sink]) -> Iterable[list[Sink]]:
         left = [sink for sink in left if sink not in inside]
 
 
-def _object_actions(objects: Objects) -> list[str]:
-    """Return the permissions for ACL and tags: S3 needs them though one request creates the object with both."""
+def _object_actions(objects: "Objects") -> list[str]:
+    """Return the permissions for ACL and tags: "S3" needs them though one request creates the object with both."""
     rights = {"s3:PutObjectAcl": objects.acl, "s3:PutObjectTagging": objects.tags or objects.offset_tags}
     return [right for right, asked in rights.items() if asked]
 
 
-def _key_prefixes(sink: Sink, *, read_only: bool) -> Iterable[str]:
+def _key_prefixes(sink: "Sink", *, read_only: bool) -> Iterable[str]:
     """Yield the prefixes of keys that the sink reads and writes: index, probes, dead letters, data."""
+    from s3lake.config.model.key_space import key_prefixes
+
     yield f"{sink.index_root}/"
     if not read_only:
         yield f"{sink.root}.probe/"
@@ -119,7 +124,7 @@ def _escape_key(key: str) -> str:
     return re.sub(r"[*?$]", lambda match: f"${{{match[0]}}}", key)
 
 
-def _key_statements(s3: S3, *, read_only: bool) -> list[dict[str, Any]]:
+def _key_statements(s3: "S3", *, read_only: bool) -> list[dict[str, Any]]:
     """Return the permissions for a KMS key of the user's own. The key `aws/s3` is open to all users of S3."""
     key = s3.objects.kms_key_id
     if key is None or not (s3.objects.encryption or "").startswith("aws:kms"):

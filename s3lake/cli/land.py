@@ -1,7 +1,7 @@
 """Commands that land hours, land them again, clean up, and continue the bucket of a connector."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,54 +10,34 @@ from s3lake import hours
 from s3lake.cli.output import ProgressLine, emit, print_text
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
-from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
-from s3lake.index.commit.documents import Manifest
-from s3lake.index.plan.counts import Counts, counts_to_json, define_counts, sum_by_field
-from s3lake.index.plan.stamps import find_notices
-from s3lake.land.observer import LandedHour, Logged
 
 if TYPE_CHECKING:
+    from s3lake.cli.landing_printer import LandingPrinter
     from s3lake.lake.verify import Grid
     from s3lake.land.adopt import Adopted
+    from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
 
 
-@dataclass
-class _Printer(Logged):
-    """Shows how far a topic is, and prints each hour when it is done if `prints_hours` is set."""
+def _make_printer(target: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> "LandingPrinter":
+    """Return an observer that shows how far a landing is, and prints each landed hour if `prints_hours` is set."""
+    from s3lake.cli.landing_printer import LandingPrinter
 
-    as_json: bool
-    progress: ProgressLine
-    prints_hours: bool
-    offsets: int = 0
-    read: int = 0
-
-    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
-        super().hour_planned(hour, offsets, batches)
-        self.offsets += offsets
-        self.progress(self.read, self.offsets)
-
-    def batch_committed(self, manifest: Manifest) -> None:
-        super().batch_committed(manifest)
-        self.read += sum(read.end - read.start for read in manifest.partitions.values())
-        self.progress(self.read, self.offsets)
-
-    def hour_landed(self, landed: LandedHour) -> None:
-        if self.prints_hours:
-            self.progress.erase()
-            emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
-
-
-def _make_printer(target: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
-    """Return an observer that shows how far a landing is."""
     sink, topic = target.sink.name, target.topic
+
+    def print_hour(landed: "LandedHour") -> None:
+        emit(as_json, describe_hour(sink, topic, landed), format_hour)
+
     progress = ProgressLine(f"{verb} {sink} {topic}: offsets", quiet=as_json)
-    return _Printer(sink, topic, as_json, progress, prints_hours)
+    return LandingPrinter(sink, topic, progress, print_hour if prints_hours else None)
 
 
-def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
+def describe_hour(sink: str, topic: str, landed: "LandedHour") -> dict[str, Any]:
     """Return what was landed of an hour. No record of committed data exists for offsets `without_record`."""
+    from s3lake.index.plan.counts import counts_to_json
+    from s3lake.index.plan.stamps import find_notices
+
     sums = landed.sums
     offsets = sum(span.committed - span.start for span in landed.tile.partitions.values())
     expired = sum(end - start for _, start, end in landed.tile.expired)
@@ -84,6 +64,8 @@ def format_hour(row: Mapping[str, Any]) -> str:
 
 
 def _format_sums(row: Mapping[str, Any]) -> str:
+    from s3lake.index.plan.counts import Counts, define_counts, sum_by_field
+
     definitions = define_counts(Counts).values()
     parts = {one.name: one.text for one in definitions if one.role == "outcome"}
     parts |= {"expired": "expired", "without_record": "markers and aborted"}
@@ -181,6 +163,7 @@ def run_adopt(
 
     No record is missing and none is landed twice.
     """
+    from s3lake.config.draft import Connector
     from s3lake.land.adopt import KafkaGroups, adopt_topic, first_tile, format_evidence
 
     loaded = request.read()

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.text import Text
 
 from s3lake import hours
 from s3lake.cli.check import find_suspicious_settings
 from s3lake.cli.output import DIFFERENCES, INPUT, emit, err, out, print_json, print_text, write
 from s3lake.cli.request import Request, open_spark, print_notices
-from s3lake.config import native
 from s3lake.errors import ConfigurationError
 
 _QUESTIONS = (
@@ -47,6 +45,8 @@ def run_init(
             text = _ask_questions()
         except typer.Abort:
             raise ConfigurationError("standard input ended before every question was answered") from None
+        from s3lake.config import native
+
         native.loads(text, str(path))  # refuses what is not valid before anything is written
     else:
         text = _to_native(Request(source, request.dialect, request.name, request.worker))
@@ -78,6 +78,8 @@ def _ask_questions() -> str:
         **({"s3": {"endpoint_url": endpoint}} if endpoint else {}),
         "sinks": [sink],
     }
+    import yaml
+
     comment = "# `s3lake check` shows every setting, docs/configure.md explains them; secrets go into ${VARIABLES}.\n"
     return comment + yaml.safe_dump(document, sort_keys=False)
 
@@ -88,6 +90,8 @@ def run_convert(request: Request) -> None:
 
 
 def _to_native(request: Request) -> str:
+    from s3lake.config import native
+
     loaded = request.read(to_land=False)
     print_notices(loaded)
     text, variables = native.write_native(loaded.config, loaded.references)

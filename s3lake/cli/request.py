@@ -12,16 +12,14 @@ import typer
 
 from s3lake import hours
 from s3lake.cli.output import FAILED, INPUT, emit, err, print_text, tell
-from s3lake.config import load as configuration
-from s3lake.config.connectors.connect_worker import WORKER
-from s3lake.config.draft import LoadedConfig
-from s3lake.config.load import DIALECT, LOCATION, NAME
-from s3lake.config.model import Config, Sink, Spark
+from s3lake.config.variable_names import DIALECT, LOCATION, NAME, WORKER
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from s3lake.config.draft import LoadedConfig
+    from s3lake.config.model import Config, Sink, Spark
     from s3lake.land.target import TopicSink
 
 Group = Mapping[str, Any]
@@ -114,13 +112,15 @@ class Request:
         if missing:
             raise ConfigurationError(f"{' and '.join(missing)} missing: this command never changes everything")
 
-    def read(self, *, to_land: bool = True) -> LoadedConfig:
+    def read(self, *, to_land: bool = True) -> "LoadedConfig":
         """Read the configuration. `to_land`: it must contain all that landing needs."""
+        from s3lake.config.load import load_configuration
+
         options = {NAME: self.name, WORKER: self.worker}
         environment = {**os.environ, **{variable: text for variable, text in options.items() if text}}
-        return configuration.load_configuration(self.config, self.dialect, environment, to_land=to_land)
+        return load_configuration(self.config, self.dialect, environment, to_land=to_land)
 
-    def load(self, *, to_land: bool = True) -> Config:
+    def load(self, *, to_land: bool = True) -> "Config":
         """Read the configuration, and say how many notices there are: `check` prints them, once and in full."""
         loaded = self.read(to_land=to_land)
         if loaded.notices:
@@ -128,7 +128,7 @@ class Request:
             err.print(f"the configuration has {what}: `s3lake check` prints {it}")
         return loaded.config
 
-    def sinks(self, config: Config) -> list[Sink]:
+    def sinks(self, config: "Config") -> "list[Sink]":
         """Return the sinks that `--sink` selects.
 
         Raises:
@@ -140,7 +140,7 @@ class Request:
         return [sink for sink in config.sinks if self.sink in (None, sink.name)]
 
     def targets(
-        self, config: Config | None = None, *, fail_fast: bool = False, tables: bool = False
+        self, config: "Config | None" = None, *, fail_fast: bool = False, tables: bool = False
     ) -> Iterator["TopicSink"]:
         """Open the target of each selected sink and topic.
 
@@ -186,7 +186,7 @@ class Request:
             option = f"--topic {self.topic}: " if self.topic else ""
             raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {names}")
 
-    def target(self, config: Config | None = None) -> "TopicSink":
+    def target(self, config: "Config | None" = None) -> "TopicSink":
         """Return the only selected target.
 
         Raises:
@@ -245,7 +245,7 @@ class Request:
             print_text(self.as_json, NOT_DONE)
 
 
-def open_spark(settings: Spark, *, quiet: bool = False) -> "SparkSession":
+def open_spark(settings: "Spark", *, quiet: bool = False) -> "SparkSession":
     """Return the session of this process, and say on standard error how its start goes on, unless `quiet`."""
     from s3lake.land.spark import get_session
     from s3lake.land.spark.starting import has_session, tell_start
@@ -259,7 +259,7 @@ def open_spark(settings: Spark, *, quiet: bool = False) -> "SparkSession":
 NOT_DONE = "nothing is changed yet: --yes does it"
 
 
-def print_notices(loaded: LoadedConfig) -> None:
+def print_notices(loaded: "LoadedConfig") -> None:
     """Print the notices of a configuration to standard error."""
     for notice in loaded.notices:
         err.print(f"notice: {notice}")

@@ -13,15 +13,16 @@ from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.output import DIFFERENCES, ProgressLine, emit, print_text, tell
 from s3lake.cli.request import Request, open_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
-from s3lake.config import model
 from s3lake.errors import ConfigurationError
-from s3lake.land.spark.shared import PORT
 from s3lake.plugins import require_extra
 from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
+    from s3lake.config.model import Config
     from s3lake.land.target import TopicSink
 
+_PORT = 15002
+"""`land.spark.shared.PORT`, which takes a tenth of a second to import for the text of `--help`."""
 _NEXT = """\
 next: s3lake demo --serve keeps all of it running, with Dagster's UI and new events
       s3lake demo --keep DIR keeps the files, the configuration and Dagster's state in DIR"""
@@ -33,7 +34,7 @@ def run_spark(
         str | None, typer.Option(help="Spark's master; default: the cores of this machine.", show_default=False)
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on. Spark Connect checks no user.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free port.")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free port.")] = _PORT,
     idle: Annotated[
         str | None, typer.Option(metavar="30m", help="Stop after this time without work.", show_default=False)
     ] = None,
@@ -46,6 +47,8 @@ def run_spark(
 
     Runs use it by spark.master: sc://HOST:PORT. CONFIG sets its memory and conf.
     """
+    from s3lake.config import model
+
     if check is not None:
         address = check if "://" in check else f"sc://{check}"
         if not address.startswith("sc://"):  # Spark would start a session of its own
@@ -119,7 +122,7 @@ def _require_libraries(*, serve: bool, table: bool) -> None:
             import duckdb  # noqa: F401
 
 
-def _serve_services(records: int, keep: Path | None, own: model.Config | None, *, as_json: bool) -> None:
+def _serve_services(records: int, keep: Path | None, own: "Config | None", *, as_json: bool) -> None:
     """Serve Kafka and S3 until Ctrl-C."""
     from s3lake.demo import start
 
@@ -132,7 +135,7 @@ def _serve_services(records: int, keep: Path | None, own: model.Config | None, *
 
 
 def _run_demo(
-    records: int, keep: Path | None, own: model.Config | None, *, serve: bool, table: bool, as_json: bool
+    records: int, keep: Path | None, own: "Config | None", *, serve: bool, table: bool, as_json: bool
 ) -> None:
     """Produce, land, verify, and serve until Ctrl-C if `serve` is set."""
     from s3lake.demo import run_demo, start

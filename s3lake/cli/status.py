@@ -15,7 +15,6 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, err, print_json, print_table, write
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
-from s3lake.index.plan.counts import Counts, counts_to_json, define_counts, sum_by_field, sum_counts
 from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ def run_status(request: Request) -> None:
 
 def _describe(target: "TopicSink", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the status of a sink and topic; None for what could not be read."""
+    from s3lake.index.plan.counts import counts_to_json, sum_counts
+
     progress, waiting = look.progress, look.waiting
     first = hours.shift(hours.key_of_ms(target.clock()), 1 - _DAY)
     errors = [f"{part}: {error}" for part, error in look.errors.items()]
@@ -109,6 +110,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 def _format_other_counts(counts: Mapping[str, Any]) -> str:
     """Return the counts that no other column has, if they are not 0."""
+    from s3lake.index.plan.counts import Counts, define_counts, sum_by_field
+
     others = [one for one in define_counts(Counts).values() if one.name not in ("read", "rows", "dead_letters")]
     return ", ".join(f"{sum_by_field(counts[one.name]):,} {one.text}" for one in others if counts[one.name])
 

@@ -10,10 +10,10 @@ import typer
 from s3lake import hours
 from s3lake.cli.output import DIFFERENCES, ProgressLine, emit
 from s3lake.cli.request import Request
-from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from s3lake.config.model import Config
     from s3lake.lake.verify import Grid, NotLanded, VerifyReport
     from s3lake.land.target import TopicSink
 
@@ -51,7 +51,7 @@ def run_verify(
 
 
 def verify_targets(
-    config: Config, targets: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
+    config: "Config", targets: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
 ) -> list["VerifyReport"]:
     """Verify each target and show the progress."""
     from s3lake.lake.verify import open_log, verify_against

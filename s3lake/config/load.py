@@ -29,14 +29,12 @@ from s3lake.config.report import Notice, Place, Report, Setting, by_key, variabl
 from s3lake.config.syntax import properties_file
 from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml_file import parse_json, parse_yaml
+from s3lake.config.variable_names import DIALECT, LOCATION, NAME, WORKER
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.option_values import suggest
 
 _log = logging.getLogger(__name__)
-LOCATION, DIALECT, NAME = "S3LAKE_CONFIG", "S3LAKE_DIALECT", "S3LAKE_NAME"
-"""Environment variables: where the configuration is, its dialect if the content does not show it, and the name of a
-connector whose file has none."""
 IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
 """Iggy's own variable for the file of its runtime."""
 _CONNECTORS = {"lenses": lenses_sink, "confluent": confluent_sink, "aiven": aiven_sink}
@@ -195,10 +193,8 @@ def read_draft(
 
 
 def _note_worker(environment: Mapping[str, str], report: Report) -> None:
-    if environment.get(connect_worker.WORKER):
-        report.notice(
-            variable(connect_worker.WORKER), "no worker is read: this is not the file of a Kafka Connect connector"
-        )
+    if environment.get(WORKER):
+        report.notice(variable(WORKER), "no worker is read: this is not the file of a Kafka Connect connector")
 
 
 def _add_name(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:

@@ -1,6 +1,7 @@
 """`s3lake demo`: what it prints, on a terminal and elsewhere, and that it leaves no process."""
 
 import contextlib
+import inspect
 import json
 import os
 import pty
@@ -17,8 +18,9 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from s3lake.cli import program
+from s3lake.cli import program, services
 from s3lake.errors import ConfigurationError
+from s3lake.land.spark import shared
 from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import MARK, marked, until
@@ -158,3 +160,7 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
         assert line in shown
     _, alive = psutil.wait_procs(marked(mark), timeout=PATIENCE_S)
     assert alive == []
+
+
+def test_port_of_a_spark_server_is_the_one_that_addresses_without_a_port_have() -> None:
+    assert inspect.signature(services.run_spark).parameters["port"].default == shared.PORT

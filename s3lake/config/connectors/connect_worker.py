@@ -8,11 +8,10 @@ from pathlib import Path
 
 from s3lake.config.report import Report, Setting, by_key, variable
 from s3lake.config.syntax import properties_file
+from s3lake.config.variable_names import WORKER
 from s3lake.config.variables import PROVIDERS, Variables, declared_providers
 from s3lake.errors import ConfigurationError
 
-WORKER = "S3LAKE_WORKER"
-"""Environment variable: the worker's .properties."""
 _IMAGE = "CONNECT_"
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _CLIENT = ("bootstrap.servers", "consumer.")

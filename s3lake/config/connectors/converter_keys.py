@@ -9,9 +9,9 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from s3lake.config.connector_keys import ConnectorKey, Keys, milliseconds
-from s3lake.config.connectors import connect_worker
 from s3lake.config.draft import Draft
 from s3lake.config.report import Setting, Value
+from s3lake.config.variable_names import WORKER
 from s3lake.text.option_values import find_nearest, suggest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
@@ -96,7 +96,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     if converter is None or not converter.value:
         message = (
             f"{part}.converter is missing; {_TAKEN[default]} is guessed: give the worker's file with --worker "
-            f"(or {connect_worker.WORKER}), or add it"
+            f"(or {WORKER}), or add it"
         )
         keys.report.notice(converter, message)
         for option in options.values():

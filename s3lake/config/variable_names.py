@@ -1,0 +1,10 @@
+"""Environment variables that name a configuration. Options of the command line name them, and import nothing else."""
+
+LOCATION = "S3LAKE_CONFIG"
+"""Where the configuration is."""
+DIALECT = "S3LAKE_DIALECT"
+"""The dialect of the configuration, if its content does not show it."""
+NAME = "S3LAKE_NAME"
+"""The name of a connector whose file has none."""
+WORKER = "S3LAKE_WORKER"
+"""The worker's .properties file."""
