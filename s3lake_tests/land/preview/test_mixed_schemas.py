@@ -11,7 +11,9 @@ import pytest
 
 from s3lake.land.given import GivenRecord
 from s3lake.land.preview import Preview, preview
+from s3lake.land.task import pipeline
 from s3lake.records.convert.conversion import Conversion
+from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.land.preview.test_snapshots import sink
 
 NOW_MS, HOUR_MS = 1_795_000_000_000, 3_600_000
@@ -93,13 +95,13 @@ def test_an_object_without_a_schema_lands_beside_a_number_with_one() -> None:
 
 
 def test_records_that_all_bring_a_schema_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads, convert = [], Conversion.__call__
+    reads = []
 
-    def counted(self: Conversion, batch: pa.RecordBatch, *args: Any) -> Any:
+    def counted(conversion: Conversion, batch: pa.RecordBatch, *args: Any) -> Any:
         reads.append(batch.num_rows)
-        return convert(self, batch, *args)
+        return convert_batch(conversion, batch, *args)
 
-    monkeypatch.setattr(Conversion, "__call__", counted)
+    monkeypatch.setattr(pipeline, "convert_batch", counted)
     landed([A_NUMBER, None, of_a({"type": "string"}, "x")], nulls="skip")
     assert reads == [3]
 
