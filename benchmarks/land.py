@@ -60,7 +60,7 @@ def told(**what: Any) -> None:
     """Says something, and waits to be told to go on; ends where nobody listens any more."""
     print(json.dumps(what), flush=True)
     if not sys.stdin.readline():
-        raise SystemExit("whoever measures is gone")
+        raise SystemExit("the measuring process has stopped")
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
 
 @contextlib.contextmanager
 def bucket(options: argparse.Namespace, requests: Path | None = None) -> Iterator[Bucket]:
-    """An empty bucket, gone afterwards; a server that is started here writes what it is asked into `requests`."""
+    """An empty bucket, deleted afterwards; a server that is started here writes what it is asked into `requests`."""
     name = f"s3lake-benchmark-{uuid.uuid4().hex[:8]}"
     if not options.endpoint:
         with start_s3(options.server, requests) as s3:

@@ -99,7 +99,7 @@ class MissingDocumentError(TransientError):
 
 
 class ReplacedError(FencedError, MissingDocumentError):
-    """A commit that the hour listed a moment ago is gone with all that it was: the hour has to be looked at again."""
+    """A commit that the hour listed a moment ago was deleted with its files: the hour must be read again."""
 
 
 class SparkUnavailableError(TransientError):

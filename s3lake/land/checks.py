@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def refuse_missing(sink: Sink, index: TopicIndex, offsets: Offsets) -> None:
-    """Refuse a topic that never existed, unless the sink waits for it; one that is gone has its hours to say so.
+    """Refuse a topic that never existed, unless the sink waits for it. The hours of a deleted topic report its state.
 
     Raises:
         ConfigurationError: there is no such topic, and never was one.

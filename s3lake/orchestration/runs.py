@@ -155,7 +155,7 @@ class SinkRuns:
 
 def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> None:
     """End a run whose process has crashed."""
-    instance.report_run_failed(run, f"The run {silence}: its process, its code server or its machine is gone.")
+    instance.report_run_failed(run, f"The run {silence}: its process, its code server or its machine has stopped.")
     if instance.event_log_storage.supports_global_concurrency_limits:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 

@@ -295,12 +295,12 @@ class TestCheck:
     def test_connect_finds_that_the_bucket_does_not_exist(
         self, exactly_once: str, run: Run, lake: Lake, tmp_path: Path
     ) -> None:
-        lake.bucket = "gone-with-the-wind"
+        lake.bucket = "missing-with-the-wind"
         path = tmp_path / "s3lake.yaml"
         path.write_text(lake.config_text(f"name: events, topics: [orders], exactly_once: {exactly_once}"))
         outcome = run("check", path, "--connect")
         assert outcome.code == 3
-        assert re.search("bucket gone-with-the-wind of sink events: .*NoSuchBucket", outcome.out)
+        assert re.search("bucket missing-with-the-wind of sink events: .*NoSuchBucket", outcome.out)
 
 
 FIRST = "2026-11-20T05"

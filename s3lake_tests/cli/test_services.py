@@ -135,7 +135,7 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
                 pytest.fail(f"it has ended before it served:\n{seen.decode()}")
     demo.send_signal(signal.SIGINT)
     code = None
-    with contextlib.suppress(OSError):  # the terminal is gone with its last process
+    with contextlib.suppress(OSError):  # the terminal is closed with its last process
         while code is None:
             assert time.monotonic() < deadline, f"a timeout: it has not ended:\n{seen.decode()}"
             code = demo.poll()

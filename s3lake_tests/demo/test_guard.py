@@ -17,7 +17,7 @@ GUARD = [sys.executable, "-m", "s3lake.demo.guard"]
 IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Ended, whether or not its new parent has noticed yet (in a container that may be never)."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -52,7 +52,7 @@ def test_a_signal_and_the_end_of_stdin_end_the_command(number: signal.Signals | 
         else:
             guard.send_signal(number)
         assert guard.wait(PATIENCE_S) == 128 + signal.SIGTERM
-    assert gone(child)
+    assert has_ended(child)
 
 
 def test_bytes_on_stdin_do_not_end_it() -> None:
@@ -75,7 +75,7 @@ def test_the_children_of_the_command_end_too() -> None:
         grandchild = int(first_line(guard))
         guard.send_signal(signal.SIGTERM)
         guard.wait(PATIENCE_S)
-    until(lambda: gone(grandchild))
+    until(lambda: has_ended(grandchild))
 
 
 def test_the_directory_is_removed_after_the_command(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_sigkill_of_the_starter_ends_the_command(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
         command = int(first_line(starter))
         starter.kill()
-    until(lambda: gone(command))
+    until(lambda: has_ended(command))
 
 
 def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_stop_waits_until_the_command_is_gone_and_may_be_called_again(tmp_path: 
     until(lambda: bool(process.log()))
     command = int(process.log())
     process.stop()
-    assert gone(command)
+    assert has_ended(command)
     process.stop()
     assert not process.running
 

@@ -67,9 +67,15 @@ def test_every_link_leads_somewhere(document: Path) -> None:
 def test_a_link_to_no_file_and_to_no_heading_is_seen(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# One\n## `Two` of [three](x)\n## One\n```\n# Four\n```\n")
     document = tmp_path / "a.md"
-    targets = ["there.md#two-of-three", "there.md#one-1", "there.md#four", "gone.md", "https://elsewhere.example/gone"]
+    targets = [
+        "there.md#two-of-three",
+        "there.md#one-1",
+        "there.md#four",
+        "missing.md",
+        "https://elsewhere.example/missing",
+    ]
     document.write_text("".join(f"[x]({target}) `[y](code.md)`\n" for target in targets))
-    assert broken(document) == ["there.md#four", "gone.md"]
+    assert broken(document) == ["there.md#four", "missing.md"]
 
 
 # What is promised is shown by tests that exist

@@ -1,4 +1,4 @@
-"""Processes that a test started, found by a mark in their environment: parents may be gone, groups may have changed."""
+"""Processes that a test started, found by a mark in their environment: parents may have ended, groups have changed."""
 
 import contextlib
 import time

@@ -125,7 +125,7 @@ def test_each_topic_gets_a_job_of_its_own_when_the_shared_job_fails() -> None:
 
 @pytest.mark.parametrize("sizes", [(3,), (3, 1)], ids=["one topic has a job of its own", "both jobs fail"])
 def test_no_topic_is_tried_again_when_spark_has_stopped(sizes: tuple[int, ...]) -> None:
-    worlds, session = topics(*sizes), Session(failures=[OSError("gone")] * len(sizes))
+    worlds, session = topics(*sizes), Session(failures=[OSError("closed")] * len(sizes))
     for failure in land(worlds, session):
         assert isinstance(failure, TransientError)
         assert str(failure).startswith(f"Spark went away while landing {len(sizes)} topics in one job")

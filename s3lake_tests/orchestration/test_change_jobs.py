@@ -140,7 +140,7 @@ class TestEachJob:
         def clean(*_: Any, **__: Any) -> list[Any]:
             topics.append("cleaned")
             if len(topics) == 1:
-                raise DataLossError("objects are gone")
+                raise DataLossError("objects are missing")
             return []
 
         target = jobs.lake.target()
@@ -152,7 +152,7 @@ class TestEachJob:
             .execute_in_process(instance=jobs.instance, raise_on_error=False)
         )
         (failure,) = run.get_step_failure_events()
-        assert failure.step_failure_data.user_failure_data.description == "objects are gone"
+        assert failure.step_failure_data.user_failure_data.description == "objects are missing"
         assert len(topics) == 2
 
 

@@ -178,7 +178,7 @@ class TopicIndex:
         """Read objects of commits that the tile of `hour` lists, in a `with` block.
 
         Raises:
-            ReplacedError: one is gone, or another's, and the tile listed its commit a moment ago.
+            ReplacedError: one is missing, or another's, and the tile listed its commit a moment ago.
             DataLossError: one is, and the tile lists its commit.
         """
         try:

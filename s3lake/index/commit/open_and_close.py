@@ -127,7 +127,7 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
 
     Raises:
         DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
-        MissingDocumentError: the tile is gone.
+        MissingDocumentError: the tile is missing.
     """
     while True:
         stored = index.tile(hour)

@@ -80,8 +80,8 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
         DataLossError: Kafka no longer has all of its records.
     """
     if head.since is not None and hour < head.since:
-        gone = "its topic was deleted since, or a connector landed it; the files are all there is"
-        raise DataLossError(f"{index.topic} {hour}: {gone}")
+        reason = "its topic was deleted since, or a connector landed it; the files are all there is"
+        raise DataLossError(f"{index.topic} {hour}: {reason}")
     unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
     if not hours.in_ranges(hour, head.hours):
         raise IncompleteError(unfinished)

@@ -32,7 +32,7 @@ class Commits:
         """The manifest of a listed commit.
 
         Raises:
-            MissingDocumentError: it is gone.
+            MissingDocumentError: it is missing.
         """
         manifest = self._read.get(commit)
         if manifest is None:
@@ -77,7 +77,7 @@ def measure_waits(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
 def sum_after_commit(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
     """Return the sums of a tile that `manifest` is committed to.
 
-    A manifest that is gone counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
+    A missing manifest counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
     """
     kept = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
     if kept == tile.commits:

@@ -62,7 +62,7 @@ class Sums(Counts, frozen=True, kw_only=True):
 
 NOTHING = TileRange(0, 0, 0)
 UNKNOWN_END = 2**62
-"""In `Tile.burnt`: the manifest of a commit that was rolled back is gone, so its end is not known."""
+"""In `Tile.burnt`: the manifest of a commit that was rolled back is deleted, so its end is not known."""
 
 
 class Tile(msgspec.Struct, frozen=True):

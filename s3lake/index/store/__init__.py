@@ -38,11 +38,11 @@ class PendingUpload:
     begun_ms: int
 
 
-Completion = Literal["completed", "taken", "conflict", "gone", "refused"]
+Completion = Literal["completed", "taken", "conflict", "missing", "refused"]
 """Answer of a conditional CompleteMultipartUpload.
 
 completed: the object is visible. taken: the key has an object already (412). conflict: a concurrent request, the
-upload may be lost (409). gone: the store knows no such upload (404). refused: it knows the upload and will never
+upload may be lost (409). missing: the store has no such upload (404). refused: it knows the upload and will never
 complete it like this (a part differs from the named one, or is too small).
 """
 

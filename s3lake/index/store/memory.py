@@ -89,7 +89,7 @@ class MemoryStore:
         with self._lock:
             started = self._find_upload(key, upload)
             if started is None:
-                return "gone"
+                return "missing"
             if key in self.objects and not (replace or self.overwrites):
                 return "taken"
             if {number: _make_etag(part) for number, part in started.parts.items()} != dict(enumerate(parts, 1)):

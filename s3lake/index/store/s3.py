@@ -40,7 +40,7 @@ class S3Store:
     It may be used from many threads, pickled into other processes and carried across a fork.
 
     A request that was repeated because its answer got lost may find its own success in the way: a conditional `put`
-    answers None, a Complete "taken" or "gone". Whoever asks reads back what is there (rule R4).
+    answers None, a Complete "taken" or "missing". Whoever asks reads back what is there (rule R4).
 
     Attributes:
         connection: how to reach it.
@@ -164,7 +164,7 @@ class S3Store:
         """See `Store.upload_part`.
 
         Raises:
-            StoreUnavailableError: also when the upload is gone, because a new attempt begins a new upload.
+            StoreUnavailableError: also when the upload is missing, because a new attempt begins a new upload.
         """
 
         def write(client: Any) -> str:
@@ -200,7 +200,7 @@ class S3Store:
             if answer.code in _NEVER_COMPLETE:
                 _log.warning("CompleteMultipartUpload s3://%s/%s was refused for good: %s", self.bucket, key, answer)
                 return "refused"
-            return _COMPLETIONS.get(answer.status, "gone")
+            return _COMPLETIONS.get(answer.status, "missing")
         return "completed"
 
     def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:

@@ -103,7 +103,7 @@ def _is_rewritten(schema: Any, value: Any, data: bytes) -> bool:
 
 
 def _mark_logical(schema: Any) -> Any:
-    """Return a schema in which decimals and UUIDs have our marks; all other logical types, invalid ones too, are gone.
+    """Return a schema in which decimals and UUIDs have our marks; other logical types are removed, invalid ones too.
 
     Avro ignores an invalid logical type; fastavro refuses its schema.
     """

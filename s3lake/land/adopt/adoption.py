@@ -133,7 +133,7 @@ def adopt_topic(
     if authority.group.running and not dry_run:
         raise ConfigurationError(
             f"topic {topic}: consumer group {_name_group(connector)} is {authority.group.running}: the connector still "
-            "runs. Stop it and wait until its tasks are gone"
+            "runs. Stop it and wait until its tasks have stopped"
         )
     evidence = Evidence(topic, authority, *_find_newest(connector, sink, index), log)
     starts = choose_offsets(evidence, chosen, "lock" if connector.indexes is not None else "group")
@@ -192,7 +192,7 @@ def format_evidence(evidence: Evidence) -> list[str]:
     for partition in evidence.partitions:
         offset, log = evidence.authority.offsets.get(partition), evidence.log.get(partition)
         newest = evidence.newest.get(partition)
-        cells = "-" if offset is None else offset, newest[0] if newest else "-", "gone" if log is None else log
+        cells = "-" if offset is None else offset, newest[0] if newest else "-", "missing" if log is None else log
         lines.append(
             [str(partition), *(f"{one[0]} to {one[1]}" if isinstance(one, tuple) else str(one) for one in cells)]
         )

@@ -44,7 +44,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     """Yield the dead letters of a commit, or of `only` one topic-partition of it, by topic-partition and offset.
 
     Raises:
-        DataLossError: an object is gone, is another one, or holds something else.
+        DataLossError: an object is missing, is another one, or holds something else.
     """
     files = [file for file in collect_files([manifest], DEAD_LETTERS) if only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):

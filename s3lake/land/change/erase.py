@@ -104,7 +104,7 @@ def erase_hours(
 
     Raises:
         ConfigurationError: the condition cannot be asked of the columns of an hour.
-        DataLossError: an object is gone, or cannot be read; what is not done is as it was.
+        DataLossError: an object is missing, or cannot be read; what is not done is as it was.
         TransientError: the store, the table or another writer was in the way: this can be repeated.
     """
     for hour in hours:

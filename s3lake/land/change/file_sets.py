@@ -77,7 +77,7 @@ def read_whole(store: Store, manifest: Manifest, file: File) -> bytes:
     """Read a file of a commit.
 
     Raises:
-        DataLossError: the object is gone, or is another one.
+        DataLossError: the object is missing, or is another one.
     """
     with open_object(store, file.key, file.bytes, manifest.id) as body:
         return body.read()
@@ -120,7 +120,7 @@ def copy_file(
         without: the rows that are left out; not all of them.
 
     Raises:
-        DataLossError: the object is gone, or is another one.
+        DataLossError: the object is missing, or is another one.
         UnreadableError: it is not a file of its shape.
     """
     key = key or key_in_commit(target, manifest, file, commit)

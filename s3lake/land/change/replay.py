@@ -95,7 +95,7 @@ def replay(target: TopicSink, hour: str, chosen: ReasonFilter, *, dry_run: bool 
 
     Raises:
         ConfigurationError: they cannot be in one commit with what theirs has landed.
-        DataLossError: objects of the commit are gone.
+        DataLossError: objects of the commit are missing.
         TransientError: the store, or another writer, was in the way; what was replayed before stays.
     """
     done: set[str] = set()

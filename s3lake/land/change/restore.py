@@ -234,7 +234,7 @@ def restore_records(
     Raises:
         ConfigurationError: the topic does not exist, it has too few topic-partitions, librdkafka refuses the
             properties, or hours were changed since a restoration of them began.
-        DataLossError: an object is gone, or is another one.
+        DataLossError: an object is missing, or is another one.
         KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
         FencedError: other writers changed the hours, again and again.
     """

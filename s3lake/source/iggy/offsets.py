@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 CLOCK_US = 60_000_000
-"""How far the clock of a server, or of the next leader of its cluster, may have gone back."""
+"""How far the clock of a server, or of the next leader of its cluster, may have been set back."""
 
 
 class IggySource:

@@ -40,7 +40,7 @@ class IggyReader:
 
         Raises:
             SourceUnavailableError: the server did not answer, or gave no message, in time.
-            TransientError: messages expired while they were being read, or the topic is gone: planning again tells.
+            TransientError: messages expired meanwhile, or the topic was deleted: planning again shows which.
             ConfigurationError: the server refuses to let this user read.
             RecordError: the headers of a message cannot be read.
         """

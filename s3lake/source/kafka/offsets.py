@@ -214,7 +214,7 @@ class _Query:
     def read_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Return log start and last stable offset."""
         low, end = self.offsets(topic, partitions, _EARLIEST, _LATEST)
-        # Asked at once, answered one after the other: the log start may have gone on past the end of a moment ago.
+        # Asked at once, answered one after the other: the log start may have passed the end of a moment ago.
         return {partition: (low[partition], max(low[partition], end[partition])) for partition in end}
 
     def find_offset_since(self, topic: str, bounds: Mapping[int, tuple[int, int]], epoch_ms: int) -> dict[int, int]:

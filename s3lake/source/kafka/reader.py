@@ -47,7 +47,7 @@ _DEFAULTS = {
     "queued.max.messages.kbytes": str(QUEUE_BYTES // 1024),
     "check.crcs": "true",
     "reconnect.backoff.max.ms": "1000",
-    "topic.metadata.propagation.max.ms": "10000",  # a topic that was planned is there, or is gone
+    "topic.metadata.propagation.max.ms": "10000",  # a topic that was planned exists, or was deleted
     "log_level": "0",
 }
 _FIXED = {
@@ -89,7 +89,7 @@ class KafkaReader:
 
         Raises:
             KafkaUnavailableError: the brokers did not answer in time.
-            TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
+            TransientError: Kafka expired what was being read, or the topic was deleted: planning again reports which.
             ConfigurationError: the brokers refuse to let this user read.
         """
         settings = tuple(sorted(self.consumer_settings.items()))

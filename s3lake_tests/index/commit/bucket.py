@@ -130,7 +130,7 @@ class Bucket(MemoryStore):
         if upload in self.finished and self.circumstances.repeats:
             return "taken" if key in self.objects and not self.overwrites else "completed"
         if upload not in self.uploads:
-            return "gone"
+            return "missing"
         if self.circumstances.refuses and self.twist == "refused":
             self.broken.add(upload)
         if upload in self.broken:

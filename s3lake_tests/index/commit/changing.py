@@ -94,24 +94,24 @@ def erasing(number: int, person: int) -> Work:
     """The records of a person, who has every third, leave the hour."""
 
     def work(me: Actor) -> None:
-        target, gone = target_of(me), set[Record]()
+        target, removed = target_of(me), set[Record]()
 
         def stage(commits: Sequence[Manifest], attempt: Attempt) -> Staged:
-            return _without(me, commits, attempt, gone)
+            return _without(me, commits, attempt, removed)
 
         for _ in range(3):
             settle_hour(target, hour(number))
             commits = target.manifests(hour(number)) or []
             meant = [(one, {record for record in _records(me, one) if record[2] % 3 == person}) for one in commits]
-            gone |= {record for _, records in meant for record in records}
-            me.world.erasing |= gone
+            removed |= {record for _, records in meant for record in records}
+            me.world.erasing |= removed
             try:
                 for some in group_compatible([manifest for manifest, records in meant if records]):
                     exchange(me, number, some, "erase", partial(stage, some))
             except FencedError:
                 continue
             delete_replaced_manifests(me.index, hour(number), "erase")
-            me.world.erased |= gone
+            me.world.erased |= removed
             return
 
     return _of_an_hour(number, work)
@@ -225,11 +225,11 @@ def _joined(me: Actor, commits: Sequence[Manifest], attempt: Attempt) -> Staged:
     return _staged(me, commits, attempt, ((*place, sorted(records)) for place, records in sorted(together.items())))
 
 
-def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, gone: Iterable[Record]) -> Staged:
+def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, removed: Iterable[Record]) -> Staged:
     """Each file without some records, and none that holds no other."""
     contents, reads = [], dict(carry_over(commits).reads)
     for file, records in _read(me, commits):
-        kept = [record for record in records if record not in set(gone)]
+        kept = [record for record in records if record not in set(removed)]
         contents.append((file.partition, file.stream, kept))
         _erase(reads, file, len(records) - len(kept))
     return _staged(me, commits, attempt, contents, reads)

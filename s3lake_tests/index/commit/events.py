@@ -75,7 +75,7 @@ class Compact:
         if world.kafka.logs:
             partition = self.partition % len(world.kafka.logs)
             world.kafka.compact(partition, *range(self.first, self.first + self.count))
-            world.happens(f"partition {partition} is compacted: {sorted(world.kafka.compacted)} are gone")
+            world.happens(f"partition {partition} is compacted: {sorted(world.kafka.compacted)} are deleted")
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,11 @@ def i1_no_loss(world: "World", view: "View") -> None:
     for tile in view.tiles.values():
         for commit in tile.commits:
             if commit not in view.manifests:
-                raise Violation(world, "I1", f"the manifest of listed commit {commit} is gone")
+                raise Violation(world, "I1", f"the manifest of listed commit {commit} is missing")
             for file in view.manifests[commit].files:
                 found = view.data.get(file.key)
                 if found is None and file.key not in landing:
-                    raise Violation(world, "I1", f"{file.key} of listed commit {commit} is gone")
+                    raise Violation(world, "I1", f"{file.key} of listed commit {commit} is missing")
                 if found and found[1].metadata.get(COMMIT) != commit:
                     raise Violation(world, "I1", f"{file.key} of listed commit {commit} is {found[1].metadata}'s")
                 if found and found[0] != world.bucket.staged[file.upload]:
@@ -413,7 +413,7 @@ def i15_only_garbage_is_missing(world: "World", commit: str, key: str) -> None:
 def error_is_expected(world: "World", error: S3LakeError) -> None:
     """An actor ends with an error only where the world gives cause for it."""
     foreign = isinstance(error, ForeignObjectError) and world.had_foreign
-    recreated = isinstance(error, DataLossError) and (bool(world.kafka.gone) or world.kafka.elected)
+    recreated = isinstance(error, DataLossError) and (bool(world.kafka.former_ids) or world.kafka.elected)
     unavailable = isinstance(error, TransientError) and not isinstance(error, MissingDocumentError)
     circumstances = world.bucket.circumstances
     misled = (circumstances.conflicts and "conditional writes" in str(error)) or (
@@ -433,9 +433,9 @@ def listed_objects_exist(world: "World", view: "View") -> None:
     """Each file of each listed commit exists at its key, whoever wrote it last."""
     for tile in view.tiles.values():
         for commit in tile.commits:
-            gone = {file.key for file in view.manifests[commit].files} - set(view.data)
-            if gone:
-                raise Violation(world, "listed", f"{sorted(gone)} of listed commit {commit} is gone")
+            missing = {file.key for file in view.manifests[commit].files} - set(view.data)
+            if missing:
+                raise Violation(world, "listed", f"{sorted(missing)} of listed commit {commit} is missing")
 
 
 def never_less_than_once(world: "World", view: "View") -> None:
@@ -560,4 +560,4 @@ def _visible(world: "World", view: "View") -> Iterator[tuple[str, tuple[str, int
 
 
 def _had_expired(world: "World", topic: str, partition: int, offset: int) -> bool:
-    return topic in world.kafka.gone or offset < world.kafka.expired.get((topic, partition), 0)
+    return topic in world.kafka.former_ids or offset < world.kafka.expired.get((topic, partition), 0)

@@ -25,7 +25,7 @@ def ms(minute: float) -> int:
 
 
 class ExpiredError(Exception):
-    """The stage's read failed, as Spark's does: the offsets are gone, or are another topic's."""
+    """The stage's read failed, as Spark's does: the offsets have expired, or are another topic's."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class FakeKafka:
         self._ids = itertools.count(1)
         self.answered: dict[int, set[int]] = {}
         self.expired: dict[tuple[str, int], int] = {}
-        self.gone: set[str] = set()
+        self.former_ids: set[str] = set()
         self.compacted: set[tuple[str, int, int]] = set()
         self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
         self.group: dict[int, int] = {}  # where a connector stopped
@@ -102,7 +102,7 @@ class FakeKafka:
 
     def delete_topic(self) -> None:
         """Delete the topic."""
-        self.gone.add(self.topic_id)
+        self.former_ids.add(self.topic_id)
         self.topic_id, self.logs = "", []
 
     def create_topic(self, partitions: int = 1) -> None:

@@ -54,7 +54,7 @@ def test_a_topic_without_anything_has_no_columns_and_no_steps(index: TopicIndex)
 
 def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit_that_has_it(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"}, c2={"id": "int64", "note": "string"}, c3={"id": "int64", "note": "string"})
-    record(index, Changed(FIVE, "gone", (ID, NOTE)))
+    record(index, Changed(FIVE, "deleted", (ID, NOTE)))
 
     assert [step.commit for step in list_column_steps(index)] == ["c2", "c2"]
 
@@ -71,7 +71,7 @@ def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(in
 @pytest.mark.parametrize("columns", [None, {"id": "int64"}])
 def test_a_change_that_no_commit_has_is_of_none(columns: dict[str, Any] | None, index: TopicIndex):
     land(index, FIVE, c1=columns)
-    record(index, Changed(FIVE, "gone", (NOTE,)))
+    record(index, Changed(FIVE, "deleted", (NOTE,)))
 
     assert [step.commit for step in list_column_steps(index)] == [None]
 
@@ -79,6 +79,6 @@ def test_a_change_that_no_commit_has_is_of_none(columns: dict[str, Any] | None, 
 def test_the_commit_of_a_change_is_unknown_when_its_manifest_is_deleted(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"})
     index.store.delete(index.manifest_key(FIVE, "c1"))
-    record(index, Changed(FIVE, "gone", (NOTE,)))
+    record(index, Changed(FIVE, "deleted", (NOTE,)))
 
     assert [step.commit for step in list_column_steps(index)] == [None]

@@ -31,8 +31,8 @@ def manifest(commit: str, *keys: str, replacing: bool = False) -> Manifest:
 def test_only_dead_letters_of_a_commit_are_deleted_when_its_keys_contain_no_offset(index: TopicIndex):
     files = {"a": file("a"), "letters": msgspec.structs.replace(file("letters"), stream="dead_letters")}
     for key in ("a", "letters"):
-        index.store.put(key, b"{}", metadata={COMMIT: "gone"})
-        commit_files.delete_own_object(index.store, manifest("gone", replacing=True), files[key])
+        index.store.put(key, b"{}", metadata={COMMIT: "deleted"})
+        commit_files.delete_own_object(index.store, manifest("deleted", replacing=True), files[key])
 
     assert list(index.store.list("")) == ["a"]
 

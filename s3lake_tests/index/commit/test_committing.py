@@ -57,9 +57,9 @@ def test_replaced_objects_are_deleted_without_reading_a_manifest_that_is_at_hand
 
 @pytest.mark.parametrize("way", [commit_attempt, commit_attempt_at_once])
 def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index: TopicIndex):
-    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}, garbage=("gone",)))
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}, garbage=("deleted",)))
 
-    assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("gone",)
+    assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("deleted",)
 
 
 def test_a_commit_is_settled_when_its_tile_changes_while_it_finishes(
@@ -138,7 +138,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         nulls="keep",
         columns={"id": "int64"},
         waits=(Wait(5, 1, 2),),
-        letters=(RefusalReason("value", "gone", 1, 0, 3),),
+        letters=(RefusalReason("value", "deleted", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         clocks=((0, 5, 17),),
     )
@@ -159,7 +159,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         epochs={0: 3},
         reason="merge",
         waits=(Wait(5, 1, 2),),
-        letters=(RefusalReason("value", "gone", 1, 0, 3),),
+        letters=(RefusalReason("value", "deleted", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         clocks=((0, 5, 17),),
     )

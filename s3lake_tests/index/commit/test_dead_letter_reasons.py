@@ -47,11 +47,14 @@ def test_reasons_that_are_too_many_are_counted_together_by_stage():
 
 def test_the_reasons_of_several_tasks_add_up_and_name_the_first_of_all():
     tasks = [
-        [RefusalReason("key", "gone", 1, 0, 0), RefusalReason("value", "gone", 2, 1, 50)],
-        [RefusalReason("value", "gone", 3, 1, 7)],
+        [RefusalReason("key", "missing", 1, 0, 0), RefusalReason("value", "missing", 2, 1, 50)],
+        [RefusalReason("value", "missing", 3, 1, 7)],
     ]
 
-    assert merge_reasons(tasks) == (RefusalReason("value", "gone", 5, 1, 7), RefusalReason("key", "gone", 1, 0, 0))
+    assert merge_reasons(tasks) == (
+        RefusalReason("value", "missing", 5, 1, 7),
+        RefusalReason("key", "missing", 1, 0, 0),
+    )
 
 
 def test_replayed_dead_letters_are_counted_by_their_offsets():

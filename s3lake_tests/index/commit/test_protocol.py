@@ -351,12 +351,12 @@ def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: Worl
 def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
     open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
-    gone = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
+    missing = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
 
     with pytest.raises(
         FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload could not be comp"
     ):
-        protocol.commit_attempt(world.index, attempt, Staged((gone,), {}))
+        protocol.commit_attempt(world.index, attempt, Staged((missing,), {}))
     assert tile(world, 0).burnt
 
 

@@ -62,10 +62,10 @@ def put(index: TopicIndex, key: str, commit: str) -> None:
 
 
 def test_no_upload_is_looked_for_when_the_newest_commit_replaced_its_commit(index: TopicIndex):
-    for each in (manifest("first", "a"), manifest("gone", "b"), manifest("last", "c", replaces=("old",))):
+    for each in (manifest("first", "a"), manifest("deleted", "b"), manifest("last", "c", replaces=("old",))):
         index.record(each)
     index.record(manifest("old", "d"))
-    tile = Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("first", "last"), garbage=("gone", "old"))
+    tile = Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("first", "last"), garbage=("deleted", "old"))
     index.create(index.tile_key(FIVE), tile)
     recovery.sweep_garbage(index, FIVE)
 
@@ -73,8 +73,10 @@ def test_no_upload_is_looked_for_when_the_newest_commit_replaced_its_commit(inde
 
 
 def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("last",), garbage=("gone", "old")))
-    at_hand = [manifest("gone", "b"), manifest("old", "d"), manifest("last", "c", replaces=("old",))]
+    index.create(
+        index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 5, 5)}, commits=("last",), garbage=("deleted", "old"))
+    )
+    at_hand = [manifest("deleted", "b"), manifest("old", "d"), manifest("last", "c", replaces=("old",))]
     recovery.sweep_garbage(index, FIVE, manifests_at_hand=at_hand)
 
     assert ended(index) == ["b"]
@@ -104,11 +106,11 @@ def begun(index: TopicIndex) -> TopicIndex:
 
 
 def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_changes_each_time(begun: TopicIndex):
-    assert fence_commit(begun, FIVE, "gone")
+    assert fence_commit(begun, FIVE, "deleted")
     assert fence_commit(begun, FIVE, "g1")
 
     tile, _ = begun.existing_tile(FIVE)
-    assert tile.garbage == ("g2", "gone", "g1")
+    assert tile.garbage == ("g2", "deleted", "g1")
     assert tile.rev == 2
 
 
@@ -119,7 +121,7 @@ def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, 
 
 
 def test_no_commit_is_fenced_when_the_hour_has_no_tile(index: TopicIndex):
-    assert fence_commit(index, FIVE, "gone") is False
+    assert fence_commit(index, FIVE, "deleted") is False
     assert index.tile(FIVE) is None
 
 

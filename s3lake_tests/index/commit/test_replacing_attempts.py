@@ -19,7 +19,7 @@ from s3lake_tests.index.commit.world import World
 FIVE = "2026-11-20T05"
 A = Manifest("a", "orders", FIVE, {0: Read(0, 5, read=4), 1: Read(7, 8, read=1)}, expired=((0, 4, 5),))
 B = Manifest("b", "orders", FIVE, {0: Read(5, 9, read=3)}, expired=((0, 5, 6),))
-GONE = Manifest("gone", "orders", FIVE, {}, (File("orders/gone", "u", (), 0, 0, 0, 1, 1),))
+DELETED = Manifest("deleted", "orders", FIVE, {}, (File("orders/deleted", "u", (), 0, 0, 0, 1, 1),))
 WHOLE = Batch({0: (0, 9), 1: (7, 8)}, {}, ((0, 4, 6),))
 OF_A, OF_B = Batch({0: (0, 5), 1: (7, 8)}, {}, ((0, 4, 5),)), Batch({0: (5, 9)}, {}, ((0, 5, 6),))
 BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first": ([A], OF_A)}
@@ -27,9 +27,9 @@ BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first
 
 @pytest.fixture
 def stored(index: TopicIndex) -> TopicIndex:
-    for manifest in (A, B, GONE):
+    for manifest in (A, B, DELETED):
         index.record(manifest)
-    tile = Tile(FIVE, {0: TileRange(0, 9, 9), 1: TileRange(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
+    tile = Tile(FIVE, {0: TileRange(0, 9, 9), 1: TileRange(7, 8, 8)}, commits=("a", "b"), garbage=("deleted",))
     index.create(index.tile_key(FIVE), tile)
     return index
 
@@ -61,15 +61,15 @@ def test_an_attempt_on_a_whole_hour_covers_it_whichever_commits_it_has(index: To
 
 
 def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(stored: TopicIndex):
-    assert begin_replacement(stored, FIVE, [GONE], "replay") is None
+    assert begin_replacement(stored, FIVE, [DELETED], "replay") is None
 
 
 @pytest.fixture
 def replaced(index: TopicIndex) -> Commits:
-    """A commit whose manifest is gone, and two of three records each in topic-partition 0, one with two in 1."""
+    """A commit whose manifest is deleted, and two of three records each in topic-partition 0, one with two in 1."""
     index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, read=3)}))
     index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, read=3), 1: Read(0, 2, read=2)}))
-    return Commits(index, FIVE, ("gone", "a", "b"))
+    return Commits(index, FIVE, ("deleted", "a", "b"))
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_waits_and_missing_records_of_all_commits_are_added_up():
 
 def test_a_replacing_commit_counts_the_other_manifests_when_one_is_deleted(index: TopicIndex):
     index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
-    tile = Tile(HOUR, {0: TileRange(0, 80)}, commits=("a", "gone", "c"))
+    tile = Tile(HOUR, {0: TileRange(0, 80)}, commits=("a", "deleted", "c"))
 
     assert roll_commit_forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.sum_commits(
         [manifest("a", 0), manifest("d", 60)]

@@ -178,7 +178,7 @@ def rewrite_crash(world: World) -> None:
 
 
 def rewrite_twice(world: World) -> None:
-    """C3: the same hour is rewritten twice; what was replaced is gone from the bucket at once."""
+    """C3: the same hour is rewritten twice; replaced objects are deleted from the bucket at once."""
     world.kafka.produce(0, 1, 2, 3, 4)
     world.minute = 72
     world.do("A", materialise(0))

@@ -39,7 +39,7 @@ Fault = Literal[
     "ok",
     "crash before",  # the request is never sent
     "crash after",  # carried out, but the answer is lost
-    "crash, in flight",  # the actor is gone; the request is carried out some time later
+    "crash, in flight",  # the actor has stopped; the request is carried out some time later
     "answer lost",  # carried out, and the SDK sends it once more
     "timeout, done",  # StoreUnavailableError, though it was carried out
     "timeout, not done",
@@ -271,7 +271,7 @@ class World:
                 request.slow = False
             else:
                 answer = getattr(target, request.method)(*request.arguments, **request.options)
-        except (ExpiredError, StoreDeniedError, StoreUnavailableError) as failure:  # a part of an upload that is gone
+        except (ExpiredError, StoreDeniedError, StoreUnavailableError) as failure:  # a part of an upload that was ended
             error = failure
         if request.method == "get" or (request.method == "put" and answer is not None):
             request.actor.got[request.key] = self.moment
@@ -410,7 +410,7 @@ class World:
         for number in todo:
             self._wake(rng)
             self._accept_if_need_be()
-            if number >= self._first_hour():  # no hour of a topic that is gone
+            if number >= self._first_hour():  # no hour of a deleted topic
                 self._healthy(land(number))
         for _ in range(2):
             for actor in list(self.actors):

@@ -77,7 +77,7 @@ def head_of(store: Store, key: str) -> Head:
 @pytest.fixture
 def moto_knows_no_gone_upload(request: pytest.FixtureRequest) -> None:
     if request.node.callspec.params["store"] == "moto":
-        reason = "moto 5.2.5 answers 500 instead of 404 NoSuchUpload to a Complete of an upload that is gone"
+        reason = "moto 5.2.5 answers 500 instead of 404 NoSuchUpload to a Complete of a missing upload"
         request.applymarker(pytest.mark.xfail(reason=reason, raises=StoreUnavailableError, strict=True))
 
 
@@ -252,7 +252,7 @@ class TestMultipart:
         id, parts = upload(store, prefix + "a", b"one")
         assert store.complete_upload(prefix + "a", id, parts) == "completed"
         # Stores differ in what they say; whoever asks looks at the object's metadata.
-        assert store.complete_upload(prefix + "a", id, parts) in ("completed", "taken", "gone")
+        assert store.complete_upload(prefix + "a", id, parts) in ("completed", "taken", "missing")
         assert body(store, prefix + "a") == b"one"
 
     @pytest.mark.usefixtures("moto_knows_no_gone_upload")
@@ -266,7 +266,7 @@ class TestMultipart:
         else:
             store.complete_upload(prefix + "a", id, parts)
             store.delete(prefix + "a")
-        assert store.complete_upload(prefix + "a", id, parts) == "gone"
+        assert store.complete_upload(prefix + "a", id, parts) == "missing"
         assert store.get(prefix + "a") is None
 
     def test_aborting_what_is_gone_is_no_error(self, store: Store, prefix: str) -> None:
@@ -403,7 +403,7 @@ def test_an_upload_is_known_by_its_key_and_its_id_together() -> None:
 
     with pytest.raises(StoreUnavailableError, match="b: the store no longer knows the upload"):
         store.upload_part("b", upload, 1, b"y")
-    assert store.complete_upload("b", upload, [part]) == "gone"
+    assert store.complete_upload("b", upload, [part]) == "missing"
     assert store.complete_upload("a", upload, [part]) == "completed"
 
 

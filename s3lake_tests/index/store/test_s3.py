@@ -166,8 +166,8 @@ class TestConditions:
             (ok(b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>"), "completed"),
             (status(412, "PreconditionFailed"), "taken"),
             (status(409, "ConditionalRequestConflict"), "conflict"),
-            (status(404, "NoSuchUpload"), "gone"),
-            (status(404, "NoSuchKey"), "gone"),
+            (status(404, "NoSuchUpload"), "missing"),
+            (status(404, "NoSuchKey"), "missing"),
             (status(400, "InvalidPart"), "refused"),
             (status(400, "InvalidPartOrder"), "refused"),
             (status(400, "EntityTooSmall"), "refused"),
@@ -175,7 +175,7 @@ class TestConditions:
             # AWS begins to answer before it is done: the error is in the body.
             (status(200, "PreconditionFailed"), "taken"),
             (status(200, "ConditionalRequestConflict"), "conflict"),
-            (status(200, "NoSuchUpload"), "gone"),
+            (status(200, "NoSuchUpload"), "missing"),
         ],
     )
     def test_each_answer_to_a_complete_has_its_result(self, server: Scripted, answer: Response, means: str) -> None:

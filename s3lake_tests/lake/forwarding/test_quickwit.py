@@ -20,11 +20,11 @@ def test_a_request_whose_answer_is_lost_is_not_repeated_into_the_same_index(
     def request(method: str, url: str, **options: Any) -> requests.Response:
         response = real(method, url, **options)
         if "ingest" in url:
-            raise requests.ConnectionError("gone")
+            raise requests.ConnectionError("refused")
         return response
 
     monkeypatch.setattr(requests, "request", request)
-    with pytest.raises(DestinationUnavailableError, match="gone"):
+    with pytest.raises(DestinationUnavailableError, match="refused"):
         forward_hour(hour, in_quickwit.open())
     monkeypatch.setattr(requests, "request", real)
     assert quick.indexes == {}

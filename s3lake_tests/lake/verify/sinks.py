@@ -35,7 +35,7 @@ _LAYOUTS: list[dict[str, Any]] = [
     {"template": "{field:a}/{partition}+{offset:010}", "missing": "null"},
     {"template": "{key}/{header:b-c}/{time:yyyy/MM}/{partition}-{last_offset}"},
     {"template": "{schema}/{partition}-{offset}-{min_timestamp}-{records}{extension}", "extension": ".x"},
-    {"template": "{partition}-{offset}", "tombstones": "gone/{partition}-{offset}"},
+    {"template": "{partition}-{offset}", "tombstones": "tombstones/{partition}-{offset}"},
 ]
 _CONTRACTS: list[dict[str, Any]] = [
     {},

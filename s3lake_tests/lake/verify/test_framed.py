@@ -233,16 +233,16 @@ def test_records_of_a_schema_that_the_registry_has_no_more_are_not_comparable_an
     registry: SchemaRegistry, format: str
 ) -> None:
     some = world(registry, {"format": {"type": format}}, {"value": "avro"})
-    gone, kept = registry.add(OLD), registry.add(SPACELESS)
-    records = [framed(gone, b"\0\0\0"), framed(kept, b"\0\0\0\0\0"), framed(gone, b"\2\0\0")]
+    withheld_id, kept = registry.add(OLD), registry.add(SPACELESS)
+    records = [framed(withheld_id, b"\0\0\0"), framed(kept, b"\0\0\0\0\0"), framed(withheld_id, b"\2\0\0")]
     staged(some, [(None, value, []) for value in records])
     get_client.cache_clear()
-    registry.withheld.add(gone)
+    registry.withheld.add(withheld_id)
     report = some.verify()
     assert (report.differences, report.missing, report.duplicated) == ((), 0, 0)
     assert (report.clean, report.compared, report.not_compared) == (False, 0, 3)
     (unchecked,) = report.checked[0].not_checkable
-    assert f"converter.registry does not have a schema of its records: schema id {gone}: " in unchecked.reason
+    assert f"converter.registry does not have a schema of its records: schema id {withheld_id}: " in unchecked.reason
 
 
 NAMES = {

@@ -23,7 +23,7 @@ def world() -> VerifiedTopic:
 
 
 def unchecked(world: VerifiedTopic) -> list[NotChecked]:
-    return [gone for one in world.verify().checked for gone in one.not_checkable]
+    return [lost for one in world.verify().checked for lost in one.not_checkable]
 
 
 @pytest.mark.parametrize("low", range(1, 10))
@@ -168,7 +168,7 @@ def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: Veri
     world.log.compacted = True
     report = world.verify()
     assert report.clean
-    assert [gone.reason for one in report.checked for gone in one.not_checkable] == [
+    assert [lost.reason for one in report.checked for lost in one.not_checkable] == [
         "compacted: 3 of the records that were landed are no longer in Kafka"
     ]
     world.overwrite(world.manifests["c1"].files[0], b'{"n":0}\n{"n":0}\n{"n":2}\n')

@@ -144,7 +144,7 @@ def test_writer_and_verifier_agree_whatever_is_configured(
 
 
 def agree(world: VerifiedTopic, given: list[Record], touched: int) -> None:
-    """Whether verifying finds nothing where nothing is wrong, and a record that is gone or there twice."""
+    """Whether verifying finds nothing where nothing is wrong, and a record that is missing or there twice."""
     staged(world, given)
     report = world.verify()
     assert report.clean, (report.differences, report.checked)

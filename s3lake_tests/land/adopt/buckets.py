@@ -53,7 +53,7 @@ def lock(committed, pending=None, operations=()):
 
 def copy(store, source, destination, bucket="lake"):
     head = store.head(source)
-    etag = head.etag if head else '"gone"'
+    etag = head.etag if head else '"deleted"'
     return {"type": "copy", "bucket": bucket, "source": source, "destination": destination, "eTag": etag}
 
 

@@ -170,7 +170,7 @@ RUNNING = Place({MASTER: lock(119)}, {0: 120}, running="stable, 2 members")
 REFUSED = {
     "a connector that runs": (
         *(RUNNING, LENSES, "consumer group connect-lake is stable, 2 members: the connector still runs"),
-        "Stop it and wait until its tasks are gone",
+        "Stop it and wait until its tasks have stopped",
     ),
     "a sink that starts later": (
         *(Place(group={0: 120}), LATER, "starts at 2026-11-21T10, later than the present hour 2026-11-21T09"),

@@ -107,14 +107,14 @@ def test_rows_with_a_true_mask_stay_in_every_column() -> None:
 
 
 def test_tombstones_have_sidecars_only_and_a_group_of_their_own() -> None:
-    layout = {"template": "{topic}/{partition}-{offset}", "tombstones": "gone/{partition}-{offset}"}
+    layout = {"template": "{topic}/{partition}-{offset}", "tombstones": "tombstones/{partition}-{offset}"}
     keys = make_layout(layout=layout, nulls="write", sidecars={"keys": "json"})
     batch = make_batch((NINE, b"a"), (NINE, None), (NINE, b"c"))
     part = Part(None, {"data": batch.column("value"), "keys": batch.column("value")}, values=batch.column("value"))
     tombstones, rows = split_rows(keys, 0, batch, batch, part)
     assert (tombstones.are_tombstones, rows.are_tombstones) == (True, False)
     assert (set(tombstones.streams), set(rows.streams)) == ({"keys"}, {"data", "keys"})
-    gone, kept = (lay_out(keys, 0, some, by_span=False) for some in (tombstones, rows))
-    assert (gone.rows.offsets.to_pylist(), kept.rows.offsets.to_pylist()) == ([1], [0, 2])
-    assert gone.groups != kept.groups
-    assert len(gone.groups) == 1
+    tombstones, kept = (lay_out(keys, 0, some, by_span=False) for some in (tombstones, rows))
+    assert (tombstones.rows.offsets.to_pylist(), kept.rows.offsets.to_pylist()) == ([1], [0, 2])
+    assert tombstones.groups != kept.groups
+    assert len(tombstones.groups) == 1

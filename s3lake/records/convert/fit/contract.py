@@ -270,18 +270,18 @@ def _is_within(path: str, outer: str) -> bool:
     return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
-def _drop_details(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
-    """Return the detail of a column without the fields that are gone."""
+def _drop_details(of: Detail, type: Type, dropped_fields: Collection[str], path: str = "") -> Detail:
+    """Return the detail of a column without the fields that are dropped."""
     if not of.inner:
         return of
     fields = fields_of(type)
     if not fields:
         here = f"{path}[]"
-        return structs.replace(of, inner=(_drop_details(of.inner[0], item_of(type), gone, here),))
+        return structs.replace(of, inner=(_drop_details(of.inner[0], item_of(type), dropped_fields, here),))
     inner = tuple(
-        _drop_details(each, field, gone, join_path(path, name))
+        _drop_details(each, field, dropped_fields, join_path(path, name))
         for each, (name, field) in zip(of.inner, fields.items(), strict=True)
-        if join_path(path, name) not in gone
+        if join_path(path, name) not in dropped_fields
     )
     return structs.replace(of, inner=inner)
 

@@ -58,10 +58,10 @@ class SchemaProjector:
         gathering = Gathering(len(schemas.codes))
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
-            gone = _find_new_fields(fields_of(target.type), fields_of(seen.type))
+            missing = _find_new_fields(fields_of(target.type), fields_of(seen.type))
             array = schemas.arrays[code].take(pa.array(schemas.at[rows]))
-            if gone:
-                holding = find_holders(array, gone)
+            if missing:
+                holding = find_holders(array, missing)
                 lost.update({path: int(rows.sum()) for path, rows in holding.items() if rows.any()})
             if seen != target:
                 defaults = set[str]()

@@ -63,8 +63,8 @@ def test_an_unknown_id_is_asked_for_again_only_after_a_while(
 
 
 def test_a_reference_that_is_gone_makes_the_schema_unknown(registry: SchemaRegistry) -> None:
-    number = registry.add('"top"', refers=[("com.Low", "gone")])
-    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry says \"Subject 'gone' not found"):
+    number = registry.add('"top"', refers=[("com.Low", "absent")])
+    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry says \"Subject 'absent' not found"):
         Client(registry.connection).schema(number)
 
 

@@ -134,7 +134,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def change_one(random: Random, schema: Any) -> Any:
-    """Return a schema with one part that is another one, or gone."""
+    """Return a schema with one part that is another one, or missing."""
     changed = json.loads(json.dumps(schema))
     places: list[tuple[Any, Any]] = []
     waiting = [changed]
