@@ -40,7 +40,12 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     for sink in config.sinks:
         if sink.errors.dead_letter_topic is not None and config.kafka is not None:
             name = sink.errors.dead_letter_topic.name
-            yield [(f"dead letter topic {name} of sink {sink.name}", functools.partial(_check_letters, config, sink))]
+            yield [
+                (
+                    f"dead letter topic {name} of sink {sink.name}",
+                    functools.partial(_check_dead_letter_topic, config, sink),
+                )
+            ]
     for sink in config.sinks:
         registry = sink.converter.registry
         if registry is not None and registry.url:
@@ -160,7 +165,7 @@ def check_spark(settings: Spark) -> None:
         raise translate_spark_error(error, f"running a job with spark.master {settings.master}") from None
 
 
-def _check_letters(config: Config, sink: Sink) -> None:
+def _check_dead_letter_topic(config: Config, sink: Sink) -> None:
     """Ask the brokers whether the first refused record could create its topic."""
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 

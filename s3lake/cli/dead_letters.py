@@ -35,7 +35,7 @@ def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     for target in request.targets():
         for tile, commits in hours_of(target, first, last):
             replayed = sum(taken.count for taken in chain.from_iterable(commit.taken for commit in commits))
-            reasons = msgspec.to_builtins(merge_reasons(commit.letters for commit in commits))
+            reasons = msgspec.to_builtins(merge_reasons(commit.refusal_reasons for commit in commits))
             name = {"sink": target.sink.name, "topic": target.topic, "hour": tile.hour}
             rows += [{**name, **reason, "replayed": replayed} for reason in reasons or ([{}] if replayed else [])]
     if request.as_json:
@@ -62,19 +62,21 @@ def show_dead_letters(
 
     Values of fields with a secret's name are masked, and control characters are escaped.
     """
-    from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of, letters_of
+    from s3lake.land.change.committed_dead_letters import ReasonFilter, hours_of, read_committed_dead_letters
 
     chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
     for target in request.targets():
         for tile, commits in hours_of(target, first, last):
-            for letter in chain.from_iterable(letters_of(target.store, commit, partition) for commit in commits):
-                if not chosen(letter) or offset not in (None, letter.offset):
+            for dead_letter in chain.from_iterable(
+                read_committed_dead_letters(target.store, commit, partition) for commit in commits
+            ):
+                if not chosen(dead_letter) or offset not in (None, dead_letter.offset):
                     continue
                 if count == limit:
                     err.print(f"only the first {limit}: --limit shows more")
                     return
                 count += 1
-                row = {"sink": target.sink.name, "hour": tile.hour, **_describe(letter, None if whole else 200)}
+                row = {"sink": target.sink.name, "hour": tile.hour, **_describe(dead_letter, None if whole else 200)}
                 emit(request.as_json, row, _format)
     if not count:
         print_text(request.as_json, "no dead letters")
@@ -117,19 +119,19 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [*texts, f"{row['count']:,}" if first else "0", first, f"{row['replayed']:,}" if row["replayed"] else ""]
 
 
-def _describe(letter: "StoredDeadLetter", limit: int | None) -> dict[str, Any]:
+def _describe(dead_letter: "StoredDeadLetter", limit: int | None) -> dict[str, Any]:
     from s3lake.text.masking import format_content
 
     return {
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "timestamp": letter.timestamp_ms,
-        "stage": letter.stage,
-        "reason": letter.message,
-        "headers": [[name, format_content(value, limit, name)] for name, value in letter.headers],
-        "key": format_content(letter.key, limit),
-        "value": format_content(letter.value, limit),
+        "topic": dead_letter.topic,
+        "partition": dead_letter.partition,
+        "offset": dead_letter.offset,
+        "timestamp": dead_letter.timestamp_ms,
+        "stage": dead_letter.stage,
+        "reason": dead_letter.message,
+        "headers": [[name, format_content(value, limit, name)] for name, value in dead_letter.headers],
+        "key": format_content(dead_letter.key, limit),
+        "value": format_content(dead_letter.value, limit),
     }
 
 

@@ -148,7 +148,7 @@ class Job:
             nulls=landed.nulls,
             columns=None if columns is None else to_document(columns),
             replacing=work.keys.replaces,
-            letters=dead_letter_reasons.merge_reasons(one.letters for one in done),
+            refusal_reasons=dead_letter_reasons.merge_reasons(one.refusal_reasons for one in done),
         )
 
 

@@ -253,7 +253,7 @@ def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> 
     from s3lake.land.change.committed_dead_letters import some_of
 
     store, files = target.store, collect_files(manifests, "dead_letters")
-    reasons = merge_reasons(manifest.letters for manifest in manifests)
+    reasons = merge_reasons(manifest.refusal_reasons for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {
         "reasons": build_metadata_table(
@@ -270,19 +270,21 @@ def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> 
     }
 
 
-def _samples(letters: Iterable["StoredDeadLetter"], *, contents: bool) -> dg.TableMetadataValue:
+def _samples(dead_letters: Iterable["StoredDeadLetter"], *, contents: bool) -> dg.TableMetadataValue:
     """Return the places and sizes of dead letters, or with `contents` the begin of what they hold."""
     further = [("reason",), ("key",), ("value",)] if contents else [("key_bytes", "int"), ("value_bytes", "int")]
     columns = [("topic-partition",), ("offset", "int"), ("timestamp", "int"), ("stage",), ("headers", "int"), *further]
     rows = []
-    for letter in letters:
+    for dead_letter in dead_letters:
         if contents:
-            texts = [format_content(part, _SAMPLE_LENGTH) for part in (letter.key, letter.value)]
-            shown: list[Any] = [letter.message, *texts]
+            texts = [format_content(part, _SAMPLE_LENGTH) for part in (dead_letter.key, dead_letter.value)]
+            shown: list[Any] = [dead_letter.message, *texts]
         else:
-            shown = [len(letter.key or b""), len(letter.value or b"")]
-        place = f"{letter.topic}-{letter.partition}"
-        rows.append([place, letter.offset, letter.timestamp_ms, letter.stage, len(letter.headers), *shown])
+            shown = [len(dead_letter.key or b""), len(dead_letter.value or b"")]
+        place = f"{dead_letter.topic}-{dead_letter.partition}"
+        rows.append(
+            [place, dead_letter.offset, dead_letter.timestamp_ms, dead_letter.stage, len(dead_letter.headers), *shown]
+        )
     return build_metadata_table(columns, rows)
 
 

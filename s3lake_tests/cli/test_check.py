@@ -193,8 +193,10 @@ class TestCheck:
         path, dead = tmp_path / "s3lake.yaml", f"{lake.topic()}-dead"
 
         def check(factor: int) -> tuple[int, str]:
-            letters = f"errors: {{tolerance: all, dead_letter_topic: {{name: {dead}, replication_factor: {factor}}}}}"
-            path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}'], {letters}"))
+            dead_letters = (
+                f"errors: {{tolerance: all, dead_letter_topic: {{name: {dead}, replication_factor: {factor}}}}}"
+            )
+            path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}'], {dead_letters}"))
             outcome = run("check", path, "--connect")
             (line,) = [line for line in outcome.out.splitlines() if line.startswith("dead letter topic")]
             return outcome.code, line

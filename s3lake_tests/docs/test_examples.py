@@ -63,8 +63,10 @@ def test_an_example_of_the_documents_lands_and_verifies(
     with registered(example) as (text, records):
         sinks = load(text, AWS_ACCESS_KEY="x", AWS_SECRET_KEY="x").config.sinks
         lake = Lake(kafka, s3_server, lambda: spark, sinks[0].bucket)
-        letters = [sink.errors.dead_letter_topic.name for sink in sinks if sink.errors.dead_letter_topic]
-        topics = {topic for sink in sinks for topic in sink.topics} | {row["topic"] for row in records} | set(letters)
+        dead_letters = [sink.errors.dead_letter_topic.name for sink in sinks if sink.errors.dead_letter_topic]
+        topics = (
+            {topic for sink in sinks for topic in sink.topics} | {row["topic"] for row in records} | set(dead_letters)
+        )
         for topic in topics:
             lake.topic(1, topic)
         try:

@@ -72,8 +72,8 @@ def test_a_dead_letter_says_which_field_was_new() -> None:
     made = world(schema={"on_new_field": "dead_letter"}, **TOLERANT)
     _, second = land(made.target(), [FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (1, 2)
-    letters = [body for key, (body, *_) in made.store.objects.items() if "_dead_letters" in key]
-    assert b"field 'note' is new" in letters[0]
+    dead_letters = [body for key, (body, *_) in made.store.objects.items() if "_dead_letters" in key]
+    assert b"field 'note' is new" in dead_letters[0]
 
 
 GATES = [

@@ -53,7 +53,7 @@ def read_all(made: TopicInMemory) -> list[Any]:
     return cells
 
 
-def letters(made: TopicInMemory) -> list[str]:
+def dead_letters(made: TopicInMemory) -> list[str]:
     lines = [
         json.loads(line)
         for key, (body, *_) in made.store.objects.items()
@@ -77,7 +77,7 @@ def test_hours_of_integers_and_of_fractions_are_read_together(
     for hour, (type, cells) in enumerate(order):
         made.produce(hour, *values(registry, type, *cells))
     land(made.target(), [FIRST, SECOND, THIRD])
-    refused = letters(made)
+    refused = dead_letters(made)
     if order[0][0] == "long":
         assert read_all(made) == [LARGE, 1, *(None for _, cells in order for cell in cells if cell is None)]
         assert len(refused) == 2
@@ -95,7 +95,7 @@ def test_one_micro_batch_of_both_keeps_the_integers(registry: SchemaRegistry) ->
     made.produce(0, *values(registry, "long", LARGE, 1), partition=1)
     land(made.target(), [FIRST])
     assert sorted(read_all(made), key=str) == [1, LARGE, None]
-    (reason,) = letters(made)
+    (reason,) = dead_letters(made)
     assert OF_INTEGERS in reason
 
 
@@ -106,7 +106,7 @@ def test_integers_that_doubles_hold_and_fractions_are_one_column_of_doubles(regi
     land(made.target(), [FIRST, SECOND, THIRD])
     assert read_all(made) == [2.0**53, 0.25, 7.0]
     assert to_document(read_recorded_columns(made.target().index)) == {"n": "double"}
-    assert letters(made) == []
+    assert dead_letters(made) == []
 
 
 @pytest.mark.parametrize("type", ["long", "double"])
@@ -134,7 +134,7 @@ def test_columns_that_another_hour_records_meanwhile_are_kept_to(registry: Schem
     land(target, [FIRST])
     assert made.tries > 2
     assert read_all(made) == ([1.0] if type == "long" else [None])
-    (reason,) = letters(made)
+    (reason,) = dead_letters(made)
     assert (OF_FRACTIONS if type == "long" else OF_INTEGERS) in reason
 
 
@@ -145,7 +145,7 @@ def test_a_plain_key_with_a_dot_does_not_loosen_a_nested_column() -> None:
     made.produce(2, b'{"a": {"b": 0.5}, "n": 3}', b'{"a.b": 1.5, "n": 4}')
     land(made.target(), [FIRST, SECOND, THIRD])
     assert read_all(made) == [1, 2, 4]
-    (reason,) = letters(made)
+    (reason,) = dead_letters(made)
     assert "field 'a.b' is double, and its column stays one of integers" in reason
     recorded = made.target().index.columns()
     assert recorded is not None

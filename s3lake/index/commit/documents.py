@@ -219,7 +219,7 @@ class Manifest(msgspec.Struct, frozen=True):
         waits: how long its records had waited when it was made; a merge has the waits of all that it replaces.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
-        letters: the reasons of its dead letters.
+        refusal_reasons: the reasons of its dead letters; `letters` in the JSON document.
         taken: dead letters of commits before it that are none any more.
         clocks: the time of transforms, as `(topic-partition, end, epoch milliseconds)`: for offsets from the end before
             up to `end`. Empty without transforms, and after a replay.
@@ -242,7 +242,7 @@ class Manifest(msgspec.Struct, frozen=True):
     epochs: dict[int, int] = {}
     reason: str = ""
     waits: tuple[Wait, ...] = ()
-    letters: tuple[RefusalReason, ...] = ()
+    refusal_reasons: tuple[RefusalReason, ...] = msgspec.field(default=(), name="letters")
     taken: tuple[ReplayedDeadLetters, ...] = ()
     clocks: tuple[tuple[int, int, int], ...] = ()
     version: int = VERSION

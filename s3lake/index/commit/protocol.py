@@ -78,7 +78,7 @@ class Staged:
     Attributes:
         replacing: see `Manifest`; only with `exactly_once: false`.
         waits: see `Manifest`, of records that were committed before; empty for new ones.
-        letters: see `Manifest`.
+        refusal_reasons: see `Manifest`.
         taken: see `Manifest`.
         clocks: see `Manifest`.
     """
@@ -90,7 +90,7 @@ class Staged:
     columns: dict[str, Any] | None = None
     replacing: bool = False
     waits: tuple[Wait, ...] = ()
-    letters: tuple[RefusalReason, ...] = ()
+    refusal_reasons: tuple[RefusalReason, ...] = ()
     taken: tuple[ReplayedDeadLetters, ...] = ()
     clocks: tuple[tuple[int, int, int], ...] = ()
 
@@ -341,7 +341,7 @@ def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Mani
         begun_ms=attempt.begun_ms,
         reason=attempt.reason,
         waits=staged.waits or measure_waits(staged.reads.values(), now_ms),
-        letters=staged.letters,
+        refusal_reasons=staged.refusal_reasons,
         taken=staged.taken,
         clocks=staged.clocks,
     )

@@ -81,23 +81,26 @@ class DeadLetters:
 
     def _read_line(self, line: bytes, place: str) -> None:
         try:
-            letter = parse_dead_letter(line)
+            dead_letter = parse_dead_letter(line)
         except ValueError as error:
             self._report("dead_letter", f"{place} is not a dead letter: {error}")
             return
-        if problem := self._find_problem(letter, place):
+        if problem := self._find_problem(dead_letter, place):
             self.duplicated += 1
             self._report("dead_letter", problem)
         else:
-            self._digests[letter.offset] = _digest_record(letter.value, letter.timestamp_ms, letter.key, letter.headers)
+            self._digests[dead_letter.offset] = _digest_record(
+                dead_letter.value, dead_letter.timestamp_ms, dead_letter.key, dead_letter.headers
+            )
 
-    def _find_problem(self, letter: StoredDeadLetter, place: str) -> str:
-        if (letter.topic, letter.partition) != (self._topic, self._range.partition):
-            return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
-        if letter.offset in self._digests:
-            return f"offset {letter.offset} is a dead letter twice, again in {place}"
-        if not self._range.start <= letter.offset < self._range.end:
-            return f"{place} has offset {letter.offset}, which its commit does not cover"
+    def _find_problem(self, dead_letter: StoredDeadLetter, place: str) -> str:
+        if (dead_letter.topic, dead_letter.partition) != (self._topic, self._range.partition):
+            of = f"topic {dead_letter.topic} partition {dead_letter.partition}"
+            return f"{place} is of {of}, offset {dead_letter.offset}"
+        if dead_letter.offset in self._digests:
+            return f"offset {dead_letter.offset} is a dead letter twice, again in {place}"
+        if not self._range.start <= dead_letter.offset < self._range.end:
+            return f"{place} has offset {dead_letter.offset}, which its commit does not cover"
         return ""
 
 

@@ -32,15 +32,20 @@ class ReasonFilter:
 
     reason: str | None = None
 
-    def __call__(self, letter: StoredDeadLetter) -> bool:
+    def __call__(self, dead_letter: StoredDeadLetter) -> bool:
         """Return whether a dead letter is chosen."""
         if self.reason is None:
             return True
-        texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, normalize_reason(letter.message)))
+        texts = (
+            f"{dead_letter.stage}: {message}".lower()
+            for message in (dead_letter.message, normalize_reason(dead_letter.message))
+        )
         return any(self.reason.lower() in text for text in texts)
 
 
-def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[StoredDeadLetter]:
+def read_committed_dead_letters(
+    store: Store, manifest: Manifest, only: int | None = None
+) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters of a commit, or of `only` one topic-partition of it, by topic-partition and offset.
 
     Raises:

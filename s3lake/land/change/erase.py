@@ -174,8 +174,8 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
     file = file_set.files[DEAD_LETTERS]
     if conditions.dead_letters is None and where.find_missing(_columns_of(manifest, recorded), _DEAD_LETTER_COLUMNS):
         return _Found(file_set, unasked=file.records)
-    letters = list(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key))
-    batch = pa.RecordBatch.from_pylist(list(map(_to_row, letters)), _DEAD_LETTER_COLUMNS)
+    dead_letters = list(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key))
+    batch = pa.RecordBatch.from_pylist(list(map(_to_row, dead_letters)), _DEAD_LETTER_COLUMNS)
     try:
         rows = frozenset((conditions.dead_letters or where).rows(batch, file.key))
     except ConfigurationError as error:
@@ -186,9 +186,9 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
             "for example --dead-letters \"contains(value, 'alice@example.org')\""
         ) from None
     tally = ReasonTally()
-    for row, letter in enumerate(letters):
+    for row, dead_letter in enumerate(dead_letters):
         if row not in rows:
-            tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+            tally.add(dead_letter.stage, dead_letter.message, dead_letter.partition, dead_letter.offset)
     return _Found(file_set, rows, reasons=tally.reasons)
 
 
@@ -239,17 +239,17 @@ def _read_table(shape: ObjectShape, body: bytes, key: str, where: Condition, rec
     return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
 
 
-def _to_row(letter: StoredDeadLetter) -> Mapping[str, object]:
+def _to_row(dead_letter: StoredDeadLetter) -> Mapping[str, object]:
     return {
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "timestamp": letter.timestamp_ms,
-        "key": _to_text(letter.key),
-        "value": _to_text(letter.value),
-        "headers": [{"name": name, "value": _to_text(value)} for name, value in letter.headers],
-        "stage": letter.stage,
-        "message": letter.message,
+        "topic": dead_letter.topic,
+        "partition": dead_letter.partition,
+        "offset": dead_letter.offset,
+        "timestamp": dead_letter.timestamp_ms,
+        "key": _to_text(dead_letter.key),
+        "value": _to_text(dead_letter.value),
+        "headers": [{"name": name, "value": _to_text(value)} for name, value in dead_letter.headers],
+        "stage": dead_letter.stage,
+        "message": dead_letter.message,
     }
 
 
@@ -276,7 +276,7 @@ def _write(
     return replace(
         carry_over(list(manifests.values())),
         reads=_count(searched),
-        letters=merge_reasons(_merge_reasons(manifest, searched) for manifest in manifests.values()),
+        refusal_reasons=merge_reasons(_merge_reasons(manifest, searched) for manifest in manifests.values()),
     )
 
 
@@ -294,4 +294,8 @@ def _count(searched: Sequence[_Found]) -> dict[int, Read]:
 def _merge_reasons(manifest: Manifest, searched: Sequence[_Found]) -> tuple[RefusalReason, ...]:
     """Return the reasons of a commit's dead letters that are left."""
     dead = [entry for entry in searched if entry.file_set.manifest is manifest and entry.is_dead_letters]
-    return merge_reasons(entry.reasons for entry in dead) if any(entry.rows for entry in dead) else manifest.letters
+    return (
+        merge_reasons(entry.reasons for entry in dead)
+        if any(entry.rows for entry in dead)
+        else manifest.refusal_reasons
+    )

@@ -247,7 +247,7 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
         nulls=last.nulls,
         columns=last.columns,
         waits=tuple(chain.from_iterable(one.waits for one in manifests)),
-        letters=dead_letter_reasons.merge_reasons(one.letters for one in manifests),
+        refusal_reasons=dead_letter_reasons.merge_reasons(one.refusal_reasons for one in manifests),
         taken=tuple(chain.from_iterable(one.taken for one in manifests)),
         clocks=tuple(chain.from_iterable(one.clocks for one in manifests)),
     )

@@ -25,7 +25,7 @@ from s3lake.lake.objects import ObjectShape, open_columns
 from s3lake.lake.objects.digest import Digest
 from s3lake.lake.objects.spark_columns import cast_batch
 from s3lake.land import binding
-from s3lake.land.change.committed_dead_letters import letters_of
+from s3lake.land.change.committed_dead_letters import read_committed_dead_letters
 from s3lake.land.change.file_sets import copy_file, is_placed_as_now, read_whole
 from s3lake.land.change.hour_change import (
     CannotChange,
@@ -163,8 +163,8 @@ class _Reencoder:
         # Offsets of topic-partitions that are dead letters of these commits: so no row is taken for one of them.
         self._dead: dict[int, set[int]] = {}
         for manifest in self.manifests:
-            for letter in letters_of(self.target.store, manifest):
-                self._dead.setdefault(letter.partition, set()).add(letter.offset)
+            for dead_letter in read_committed_dead_letters(self.target.store, manifest):
+                self._dead.setdefault(dead_letter.partition, set()).add(dead_letter.offset)
 
     def write(self) -> list[Staged]:
         """Stage the data. Return the form and columns of each object's records.

@@ -33,7 +33,7 @@ from s3lake.index.store.reading import open_object
 from s3lake.lake.form import form_of
 from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, read_dead_letters
 from s3lake.land import binding
-from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
+from s3lake.land.change.committed_dead_letters import ReasonFilter, read_committed_dead_letters
 from s3lake.land.change.file_sets import copy_file, stage_files
 from s3lake.land.change.hour_change import replace_commits, settle_hour
 from s3lake.land.engine import run_request
@@ -168,9 +168,9 @@ class _Replay:
     def run(self, *, dry_run: bool) -> ReplayResult | None:
         """Replay the chosen ones. Return None if none is chosen."""
         target, manifest = self.target, self.manifest
-        for letter in letters_of(target.store, manifest):
-            if self.chosen(letter):
-                self.tried[letter.partition, letter.offset] = hash((letter.stage, letter.message))
+        for dead_letter in read_committed_dead_letters(target.store, manifest):
+            if self.chosen(dead_letter):
+                self.tried[dead_letter.partition, dead_letter.offset] = hash((dead_letter.stage, dead_letter.message))
         if not self.tried:
             return None
         self._check_form()
@@ -201,7 +201,7 @@ class _Replay:
         reads = tried.staged.reads.values()
         landed, skipped = sum(read.landed for read in reads), sum(read.skipped + read.filtered for read in reads)
         hour, replaced = self.manifest.hour, self.manifest.id
-        return ReplayResult(hour, replaced, commit, len(self.tried), landed, skipped, tried.staged.letters)
+        return ReplayResult(hour, replaced, commit, len(self.tried), landed, skipped, tried.staged.refusal_reasons)
 
     def _try(
         self,
@@ -230,12 +230,12 @@ class _Replay:
     def _read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         rows: list[GivenRecord] = []
         size = 0
-        for letter in letters_of(self.target.store, self.manifest, partition):
-            if not self._is_tried(letter) or not start <= letter.offset < end:
+        for dead_letter in read_committed_dead_letters(self.target.store, self.manifest, partition):
+            if not self._is_tried(dead_letter) or not start <= dead_letter.offset < end:
                 continue
-            place = letter.topic, partition, letter.offset, letter.timestamp_ms
-            rows.append(GivenRecord(*place, letter.key, letter.value, letter.headers))
-            size += len(letter.line)
+            place = dead_letter.topic, partition, dead_letter.offset, dead_letter.timestamp_ms
+            rows.append(GivenRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers))
+            size += len(dead_letter.line)
             if len(rows) == BATCH or size >= _BLOCK_BYTES:
                 yield batch(rows)
                 rows, size = [], 0
@@ -265,7 +265,7 @@ class _Replay:
             form=msgspec.structs.replace(form, transformed=transformed, transforms=transforms),
             clocks=(),  # the replayed records were transformed at another time than those between them
             waits=manifest.waits,
-            letters=merge_reasons([tried.staged.letters, reasons]),
+            refusal_reasons=merge_reasons([tried.staged.refusal_reasons, reasons]),
             taken=(
                 *manifest.taken,
                 *([ReplayedDeadLetters(attempt.commit, self.target.clock(), taken)] if taken else ()),
@@ -279,20 +279,20 @@ class _Replay:
         for file in collect_files([manifest], DEAD_LETTERS):
             rows, offsets = set[int](), list[int]()
             with open_object(target.store, file.key, file.bytes, manifest.id) as body:
-                for row, letter in enumerate(read_dead_letters(body, file.key)):
-                    if self._is_tried(letter):
+                for row, dead_letter in enumerate(read_dead_letters(body, file.key)):
+                    if self._is_tried(dead_letter):
                         rows.add(row)
                     else:
-                        offsets.append(letter.offset)
-                        tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+                        offsets.append(dead_letter.offset)
+                        tally.add(dead_letter.stage, dead_letter.message, dead_letter.partition, dead_letter.offset)
             if offsets:
                 key = keys.dead_letters_key(file.partition, offsets[0])
                 (kept,) = copy_file(target, manifest, file, attempt.commit, key, rows)
                 files.append(msgspec.structs.replace(kept, first_offset=offsets[0], last_offset=offsets[-1]))
         return tally.reasons
 
-    def _is_tried(self, letter: StoredDeadLetter) -> bool:
-        return (letter.partition, letter.offset) in self.tried
+    def _is_tried(self, dead_letter: StoredDeadLetter) -> bool:
+        return (dead_letter.partition, dead_letter.offset) in self.tried
 
     def _count(self, tried: _Tried) -> dict[int, Read]:
         """Count what the commit holds then: chosen ones that are not refused again are no dead letters any more."""

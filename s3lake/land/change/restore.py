@@ -186,9 +186,9 @@ class Restore:
             open_object(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
             if file.stream == DEAD_LETTERS:
-                for letter in read_dead_letters(stream, file.key):
-                    place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
-                    yield GivenRecord(*place, letter.key, letter.value, letter.headers)
+                for dead_letter in read_dead_letters(stream, file.key):
+                    place = dead_letter.topic, dead_letter.partition, dead_letter.offset, dead_letter.timestamp_ms
+                    yield GivenRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers)
             else:
                 yield from chain.from_iterable(
                     read_kafka_records(ObjectShape.from_manifest(manifest), stream, file, index.topic)

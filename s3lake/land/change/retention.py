@@ -76,7 +76,7 @@ def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attemp
         number: msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
         for number, read in whole.reads.items()
     }
-    return replace(whole, reads=reads, letters=())
+    return replace(whole, reads=reads, refusal_reasons=())
 
 
 def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:

@@ -58,7 +58,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     Attributes:
         seen: columns of records that brought their own schema.
         shared: the parts, `key` or `value`, whose columns all files of the commit share.
-        letters: why records were refused.
+        refusal_reasons: why records were refused.
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
         words: what columns are in words, as the records' own schemas say it.
@@ -69,7 +69,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     reads: dict[int, Read]
     requests: dict[str, int]
     seen: dict[str, Any] = {}
-    letters: tuple[RefusalReason, ...] = ()
+    refusal_reasons: tuple[RefusalReason, ...] = ()
     retries: int = 0
     broken: int = 0
     words: dict[str, str] = {}

@@ -19,7 +19,7 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.store import Store, Stores
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.placed_rows import lay_out, split_rows
-from s3lake.land.task.refused_records import Letters, Witness, log
+from s3lake.land.task.refused_records import RefusedRecords, Witness, log
 from s3lake.land.task.staging import FileRule, Staging
 from s3lake.land.task.task_output import TaskOutput
 from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows, to_milliseconds
@@ -139,8 +139,8 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
     """Yield the outcome of one task: its records are staged, or why they are not. Yield nothing if it read nothing."""
     store = work.stores(work.bucket)
     staging = Staging(store, work.keys, work.files, work.commit)
-    letters = Letters(staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
-    output = TaskOutput(staging, letters, work.files.budget // 8)
+    dead_letters = RefusedRecords(staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
+    output = TaskOutput(staging, dead_letters, work.files.budget // 8)
     outcome: Outcome | None
     try:
         progress = _stage_batches(work, output, batches)
@@ -337,7 +337,7 @@ def _finish(output: TaskOutput, store: Store, progress: Progress) -> Done:
         reads=dict(progress.reads),
         requests=dict(getattr(store, "requests", {})),
         seen=to_document(seen.of_schemas),
-        letters=output.refusal_reasons,
+        refusal_reasons=output.refusal_reasons,
         retries=getattr(store, "retries", 0),
         broken=progress.broken,
         words=dict(seen.words),

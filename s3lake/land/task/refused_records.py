@@ -24,7 +24,7 @@ Witness = Callable[[int, int, str, str], None]
 """Told topic-partition, offset, stage and reason of each refused record."""
 
 
-class Letters:
+class RefusedRecords:
     """Dead letters of one task, held until there are about `most` bytes of a topic-partition, or until its end."""
 
     def __init__(self, staging: Staging, topic: DeadLetterTarget | None, witness: Witness | None, most: int) -> None:
@@ -48,15 +48,15 @@ class Letters:
         records = zip(*(column.to_pylist() for column in columns), reasons, strict=True)
         lines, size = self._lines.setdefault(partition, []), self._size.get(partition, 0)
         for offset, timestamp_ms, key, value, headers, reason in records:
-            letter = DeadLetter(topic, partition, offset, timestamp_ms, key, value, headers, stage, reason)
-            line = letter.to_line()
+            dead_letter = DeadLetter(topic, partition, offset, timestamp_ms, key, value, headers, stage, reason)
+            line = dead_letter.to_line()
             lines.append((offset, line))
             size += len(line)
             self.tally.add(stage, reason, partition, offset)
             if self._witness is not None:
                 self._witness(partition, offset, stage, reason)
             if self._outbox is not None:
-                self._outbox.add(letter)
+                self._outbox.add(dead_letter)
         self._size[partition] = size
         if size >= self._most:
             self._stage(partition)

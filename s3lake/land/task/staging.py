@@ -188,15 +188,15 @@ class Staging:
                 start += run["counts"]
         self._free_memory()
 
-    def add_dead_letters(self, partition: int, letters: list[tuple[int, bytes]]) -> None:
+    def add_dead_letters(self, partition: int, dead_letters: list[tuple[int, bytes]]) -> None:
         """Write one dead-letter object from refused records: their offsets and their lines."""
         self._refuse_more()
-        letters = sorted(letters)
-        span = FileNumbers(letters[0][0], letters[-1][0], 0, 0, len(letters))
+        dead_letters = sorted(dead_letters)
+        span = FileNumbers(dead_letters[0][0], dead_letters[-1][0], 0, 0, len(dead_letters))
         key = self._keys.dead_letters_key(partition, span.first)
         upload = Upload(self._store, key, self._metadata, self._spill)
         try:
-            upload.write(b"".join(line + b"\n" for _, line in letters))
+            upload.write(b"".join(line + b"\n" for _, line in dead_letters))
             self._report(upload, key, partition, span, "dead_letters")
         except S3LakeError:
             with suppress(S3LakeError):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from s3lake.index.commit.documents import File, RefusalReason
 from s3lake.land.task.placed_rows import PlacedRows
-from s3lake.land.task.refused_records import Letters
+from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import Staging, StagingRows, StreamSchemas
 from s3lake.records.convert.read.value_checks import Refusals
 
@@ -34,10 +34,10 @@ class TaskOutput:
         is_discarded: True if the task writes nothing: its records will all be read again.
     """
 
-    def __init__(self, staging: Staging, letters: Letters, most_waiting: int) -> None:
+    def __init__(self, staging: Staging, dead_letters: RefusedRecords, most_waiting: int) -> None:
         """`most_waiting` is the size in bytes at which waiting rows are sorted into their files."""
         self.is_discarded = False
-        self._staging, self._letters = staging, letters
+        self._staging, self._refused = staging, dead_letters
         self._most_waiting = most_waiting
         self._waiting: dict[_Where, _WaitingRows] = {}
 
@@ -61,7 +61,7 @@ class TaskOutput:
         self, topic: str, partition: int, records: pa.RecordBatch, stage: str, refusals: Refusals
     ) -> None:
         """Add refused records as dead letters."""
-        self._letters.add(topic, partition, records, stage, refusals)
+        self._refused.add(topic, partition, records, stage, refusals)
 
     def discard(self) -> None:
         """Drop all uploads and waiting rows: nothing of this task will be visible."""
@@ -73,13 +73,13 @@ class TaskOutput:
         """Close all files. Return them, ready to be made visible."""
         for where in list(self._waiting):
             self._sort(where)
-        self._letters.finish()  # before staging does, which makes files visible if the sink is not exactly once
+        self._refused.finish()  # before staging does, which makes files visible if the sink is not exactly once
         return self._staging.finish()
 
     @property
     def refusal_reasons(self) -> tuple[RefusalReason, ...]:
         """Why records became dead letters."""
-        return self._letters.tally.reasons
+        return self._refused.tally.reasons
 
     def _sort(self, where: _Where) -> None:
         waiting = self._waiting.pop(where)

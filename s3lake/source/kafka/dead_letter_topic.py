@@ -104,21 +104,21 @@ class DeadLetterTarget:
         if not offsets.log_ranges(self.name):
             create(offsets.admin, self.name, self.replication_factor, only_validate=True)
 
-    def build_headers(self, letter: DeadLetter) -> list[Header]:
+    def build_headers(self, dead_letter: DeadLetter) -> list[Header]:
         """Return the headers of the refused record, and the context if `context_headers` says so."""
-        own = [(header["key"], header["value"]) for header in letter.headers or ()]
+        own = [(header["key"], header["value"]) for header in dead_letter.headers or ()]
         if not self.context_headers:
             return own
         context = {
-            "topic": letter.topic,
-            "partition": str(letter.partition),
-            "offset": str(letter.offset),
+            "topic": dead_letter.topic,
+            "partition": str(dead_letter.partition),
+            "offset": str(dead_letter.offset),
             "connector.name": self.connector,
             "task.id": "0",
-            "stage": letter.stage,
-            "class.name": f"s3lake.{letter.stage}",
+            "stage": dead_letter.stage,
+            "class.name": f"s3lake.{dead_letter.stage}",
             "exception.class.name": f"s3lake.errors.{ERROR}",
-            "exception.message": letter.message,
+            "exception.message": dead_letter.message,
         }
         # A record that was refused before keeps its first context, as in Connect.
         names = {name for name, _ in own}
@@ -135,9 +135,9 @@ class DeadLetterProducer:
         self._error = ""
         self._log = ErrorLog(topic.properties)
 
-    def add(self, letter: DeadLetter) -> None:
+    def add(self, dead_letter: DeadLetter) -> None:
         """Note one record, which `send` will produce."""
-        self._waiting.append(letter)
+        self._waiting.append(dead_letter)
 
     def send(self) -> None:
         """Produce what is noted, and wait until the brokers have all of it.
@@ -150,14 +150,14 @@ class DeadLetterProducer:
             return
         if self._producer is None:
             self._producer = make_producer(self._topic, self._log)
-        for letter in self._waiting:
-            self._produce(self._producer, letter)
+        for dead_letter in self._waiting:
+            self._produce(self._producer, dead_letter)
         remaining = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
         if remaining or self._error:
             raise self._unavailable(self._error or f"{remaining} records got no answer")
         self._waiting.clear()
 
-    def _produce(self, producer: Producer, letter: DeadLetter) -> None:
+    def _produce(self, producer: Producer, dead_letter: DeadLetter) -> None:
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self._topic.timeout_s
@@ -165,10 +165,10 @@ class DeadLetterProducer:
             try:
                 producer.produce(
                     self._topic.name,
-                    letter.value,
-                    letter.key,
-                    headers=self._topic.build_headers(letter),
-                    timestamp=max(0, letter.timestamp_ms),  # 0 is now, for one without a time
+                    dead_letter.value,
+                    dead_letter.key,
+                    headers=self._topic.build_headers(dead_letter),
+                    timestamp=max(0, dead_letter.timestamp_ms),  # 0 is now, for one without a time
                     on_delivery=self._keep_error,
                 )
             except BufferError:  # the queue is full: records have to go before others can come

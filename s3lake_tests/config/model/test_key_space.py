@@ -36,8 +36,8 @@ def test_a_key_that_a_sink_writes_is_in_its_key_space(more: dict[str, Any], rena
     made = orders(**more)
     rule, keys = binding.key_rule(made, "orders", renamed), KeySpace.from_sink(made, "orders")
     key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), FILE)
-    letters = rule.dead_letters_key(3, 7)
-    for one in (key, letters):
+    dead_letters = rule.dead_letters_key(3, 7)
+    for one in (key, dead_letters):
         assert keys.contains(one)
         assert any(one.startswith(begin) for begin in keys.prefixes)
 

@@ -94,7 +94,7 @@ class Actor:
         self.store = _Door(self)
         self.offsets = self.store
         self.table = Table(self)
-        self.index = _Index(self, TableFollower(self.table if world.letters else None))
+        self.index = _Index(self, TableFollower(self.table if world.dead_letters else None))
         self.got: dict[str, int] = {}
         self.expired: set[Record] = set()
         self._work = work

@@ -86,7 +86,7 @@ outside = st.one_of(
     st.builds(Foreign, st.integers(0, 9), st.sampled_from([False, False, True])),
     st.builds(Foreign, st.integers(0, 9), st.just(False)),
 )
-EXACTLY_ONCE, PLAIN, WITH_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
+EXACTLY_ONCE, PLAIN, WITH_DEAD_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
 TABLES = st.just("tables")
 everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
 accept = starts(["accept"], [0], [99], [0])
@@ -146,18 +146,18 @@ class Story:
 
     Attributes:
         rest: seed of what is left to chance at the end.
-        letters: see `World`.
+        dead_letters: see `World`.
     """
 
     script: list[Any]
     circumstances: Circumstances
     rest: int
     mode: Mode
-    letters: bool
+    dead_letters: bool
 
     def play(self, tried: Counter[str]) -> None:
         """Let the script happen, then let everything come to rest; `tried` counts what was done."""
-        with World(self.circumstances, minute=30, mode=self.mode, letters=self.letters) as world:
+        with World(self.circumstances, minute=30, mode=self.mode, dead_letters=self.dead_letters) as world:
             world.kafka.produce(0, 1, 2, 3, 31, 70)
             world.kafka.produce(1, 1, 71)
             # a store that overwrites or shows objects late, and keys that replace, cannot protect what others write
@@ -185,10 +185,10 @@ def stories(
     *first: st.SearchStrategy[Any],
     circumstances: st.SearchStrategy[Circumstances] = circumstances,
     mode: st.SearchStrategy[Mode] = EXACTLY_ONCE,
-    letters: st.SearchStrategy[bool] = PLAIN,
+    dead_letters: st.SearchStrategy[bool] = PLAIN,
 ) -> st.SearchStrategy[Story]:
     """Return stories of such events, which follow the first ones."""
-    return st.builds(Story, _scripts(event, *first), circumstances, st.integers(0, 999), mode, letters)
+    return st.builds(Story, _scripts(event, *first), circumstances, st.integers(0, 999), mode, dead_letters)
 
 
 @st.composite

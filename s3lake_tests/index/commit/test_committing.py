@@ -138,7 +138,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         nulls="keep",
         columns={"id": "int64"},
         waits=(Wait(5, 1, 2),),
-        letters=(RefusalReason("value", "deleted", 1, 0, 3),),
+        refusal_reasons=(RefusalReason("value", "deleted", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         clocks=((0, 5, 17),),
     )
@@ -159,7 +159,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         epochs={0: 3},
         reason="merge",
         waits=(Wait(5, 1, 2),),
-        letters=(RefusalReason("value", "deleted", 1, 0, 3),),
+        refusal_reasons=(RefusalReason("value", "deleted", 1, 0, 3),),
         taken=(ReplayedDeadLetters("old", 1, ((0, 0, 1),)),),
         clocks=((0, 5, 17),),
     )

@@ -50,14 +50,20 @@ STORIES = {
         ),
         100,
     ),
-    "what has landed is changed": (stories.stories(stories.landed_is_changed, letters=stories.WITH_LETTERS), 100),
-    "the catalog comes and goes": (stories.stories(stories.catalog_comes_and_goes, letters=stories.WITH_LETTERS), 100),
+    "what has landed is changed": (
+        stories.stories(stories.landed_is_changed, dead_letters=stories.WITH_DEAD_LETTERS),
+        100,
+    ),
+    "the catalog comes and goes": (
+        stories.stories(stories.catalog_comes_and_goes, dead_letters=stories.WITH_DEAD_LETTERS),
+        100,
+    ),
     "a connector stopped": (
-        stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS),
+        stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, dead_letters=stories.WITH_DEAD_LETTERS),
         50,
     ),
     "tables are handed in": (
-        stories.stories(stories.tables_are_handed_in, mode=stories.TABLES, letters=stories.WITH_LETTERS),
+        stories.stories(stories.tables_are_handed_in, mode=stories.TABLES, dead_letters=stories.WITH_DEAD_LETTERS),
         100,
     ),
 }

@@ -655,7 +655,7 @@ CONFLICTS = Circumstances(conflicts=True)
 
 def play(trace: Trace, circumstances: Circumstances = DEFAULT, mute: tuple[str, ...] = ()) -> None:
     mode = AT_LEAST_ONCE.get(trace, "exactly once")
-    with World(circumstances, mute=mute, mode=mode, letters=trace in OF_TABLES) as world:
+    with World(circumstances, mute=mute, mode=mode, dead_letters=trace in OF_TABLES) as world:
         trace(world)
         world.come_to_rest(random.Random(0))
 

@@ -33,7 +33,7 @@ def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
     for partition, (start, end) in attempt.batch.intervals.items():
         first, last = attempt.batch.reads.get(partition, (end, end))
         records = me.store.read(topic_id, partition, first, last) if last > first else []
-        dead = [record for record in records if me.world.letters and record[2] % 5 in (1, 4)]
+        dead = [record for record in records if me.world.dead_letters and record[2] % 5 in (1, 4)]
         landed = [record for record in records if record not in dead]
         reads[partition] = Read(start, end, read=len(records), landed=len(landed), dead=len(dead))
         for at in range(max(0, len(landed) - 1) if replacing else 0, len(landed), me.chunk):

@@ -129,14 +129,14 @@ class World:
         minute: float = 5,
         mute: tuple[str, ...] = (),
         mode: Mode = "exactly once",
-        letters: bool = False,
+        dead_letters: bool = False,
     ) -> None:
         """A world in which nothing has happened yet.
 
-        `mute` names invariants that are not checked, to see what comes of violating them; with `letters` some records
-        are refused, and a table follows the index.
+        `mute` names invariants that are not checked, to see what comes of violating them; with `dead_letters` some
+        records are refused, and a table follows the index.
         """
-        self.letters = letters
+        self.dead_letters = dead_letters
         self.mute = mute
         self.mode = mode
         self.kafka = FakeKafka(partitions)

@@ -8,21 +8,21 @@ import pytest
 
 from s3lake.index.commit.documents import Read
 from s3lake.lake.verify.log import UNREADABLE, Headers
-from s3lake_tests.lake.verify.world import IN_TIME, VerifiedTopic, difference_types, letter, texts
+from s3lake_tests.lake.verify.world import IN_TIME, VerifiedTopic, dead_letter_line, difference_types, texts
 
 GOOD = [b"1", b"2", b"3"]
 BAD = b"\xff{"
 
 
-def with_letters(
-    *letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | None = BAD, **sink: Any
+def with_dead_letters(
+    *dead_letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | None = BAD, **sink: Any
 ) -> VerifiedTopic:
     """Offset 1 is refused, 0, 2 and 3 have landed."""
     world = VerifiedTopic(**sink)
     world.log.add([GOOD[0], bad, *GOOD[1:]])
     data = world.lines("c1", GOOD, 0, 3)
-    dead = world.lines("c1", letters, min(offsets), max(offsets), stream="dead_letters")
-    world.commit("c1", [data, dead], {0: Read(0, 4, read=4, landed=3, skipped=0, dead=len(letters))})
+    dead = world.lines("c1", dead_letters, min(offsets), max(offsets), stream="dead_letters")
+    world.commit("c1", [data, dead], {0: Read(0, 4, read=4, landed=3, skipped=0, dead=len(dead_letters))})
     return world
 
 
@@ -36,33 +36,33 @@ def encoded(value: bytes) -> dict[str, str]:
 )
 @pytest.mark.parametrize("nulls", ["skip", "fail"])
 def test_a_dead_letter_counts_as_landed(bad: bytes | None, value: Any, nulls: str) -> None:
-    report = with_letters(letter(1, value), bad=bad, nulls=nulls).verify()
+    report = with_dead_letters(dead_letter_line(1, value), bad=bad, nulls=nulls).verify()
     assert report.clean
     assert (report.compared, report.landed, report.dead_letters) == (4, 3, 1)
     assert (report.files, report.dead_letter_files) == (1, 1)
 
 
 @pytest.mark.parametrize(
-    ("letters", "said", "missing", "duplicated"),
+    ("dead_letters", "said", "missing", "duplicated"),
     [
         *(
-            ([letter(1, value)], "offset 1 has another value in Kafka", 1, 0)
+            ([dead_letter_line(1, value)], "offset 1 has another value in Kafka", 1, 0)
             for value in ("other", encoded(BAD + b"!"), None, "")
         ),
-        ([letter(1, encoded(BAD))] * 2, "offset 1 is a dead letter twice", 0, 1),
-        ([letter(1, encoded(BAD), partition=1)], "", 1, 1),
-        ([letter(1, encoded(BAD), topic="other")], "", 1, 1),
-        ([letter(9, encoded(BAD))], "", 1, 1),
+        ([dead_letter_line(1, encoded(BAD))] * 2, "offset 1 is a dead letter twice", 0, 1),
+        ([dead_letter_line(1, encoded(BAD), partition=1)], "", 1, 1),
+        ([dead_letter_line(1, encoded(BAD), topic="other")], "", 1, 1),
+        ([dead_letter_line(9, encoded(BAD))], "", 1, 1),
         *(
             ([line], "row 0 is not a dead letter", 1, 0)
-            for line in (b"{}", b"", b"nothing", letter(1, 5), letter(1, {"base64": "?"}))
+            for line in (b"{}", b"", b"nothing", dead_letter_line(1, 5), dead_letter_line(1, {"base64": "?"}))
         ),
     ],
 )
 def test_a_dead_letter_that_is_not_of_its_record_is_found(
-    letters: list[bytes], said: str, missing: int, duplicated: int
+    dead_letters: list[bytes], said: str, missing: int, duplicated: int
 ) -> None:
-    report = with_letters(*letters, offsets=tuple(range(1, 1 + len(letters)))).verify()
+    report = with_dead_letters(*dead_letters, offsets=tuple(range(1, 1 + len(dead_letters)))).verify()
     assert said in texts(report, "dead_letter")[0]
     assert (report.missing, report.duplicated) == (missing, duplicated)
 
@@ -78,9 +78,9 @@ def test_a_dead_letter_that_is_not_of_its_record_is_found(
 def test_a_dead_letter_with_another_key_timestamp_or_headers_is_found(
     timestamp: int, key: bytes | None, headers: Headers
 ) -> None:
-    line = json.loads(letter(1, encoded(BAD)))
+    line = json.loads(dead_letter_line(1, encoded(BAD)))
     line |= {"key": "k", "headers": [{"name": "h", "value": encoded(b"\xff")}, {"name": "h", "value": None}]}
-    world = with_letters(json.dumps(line).encode())
+    world = with_dead_letters(json.dumps(line).encode())
     world.log.more[0, 1] = (b"k", [("h", b"\xff"), ("h", None)])
     assert world.verify().clean
     world.log.records[0][1] = (timestamp, BAD)
@@ -89,15 +89,15 @@ def test_a_dead_letter_with_another_key_timestamp_or_headers_is_found(
 
 
 def test_the_headers_of_a_dead_letter_are_not_compared_if_verify_cannot_read_those_of_its_record() -> None:
-    line = json.loads(letter(1, encoded(BAD))) | {"headers": [{"name": "\ufffd", "value": "v"}]}
-    world = with_letters(json.dumps(line).encode())
+    line = json.loads(dead_letter_line(1, encoded(BAD))) | {"headers": [{"name": "\ufffd", "value": "v"}]}
+    world = with_dead_letters(json.dumps(line).encode())
     world.log.more[0, 1] = (None, UNREADABLE)
     world.log.more[0, 2] = (None, UNREADABLE)  # of a record that landed without headers
     assert world.verify().clean
 
 
 def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
-    report = with_letters(letter(1, encoded(BAD)), letter(2, "2"), offsets=(1, 2)).verify()
+    report = with_dead_letters(dead_letter_line(1, encoded(BAD)), dead_letter_line(2, "2"), offsets=(1, 2)).verify()
     assert report.duplicated == 1
     assert "row 1: Kafka has no such value" in texts(report, "duplicated")[0]
     assert "count" in difference_types(report)
@@ -113,7 +113,7 @@ def test_a_refused_record_without_dead_letter_is_missing() -> None:
 
 
 def test_a_dead_letter_without_a_record_is_found() -> None:
-    world = with_letters(letter(1, encoded(BAD)), letter(4, "?"), offsets=(1, 4))
+    world = with_dead_letters(dead_letter_line(1, encoded(BAD)), dead_letter_line(4, "?"), offsets=(1, 4))
     world.log.marker()
     read = Read(0, 5, read=4, landed=3, skipped=0, dead=2)
     world.change("c1", partitions={0: read})
@@ -124,7 +124,7 @@ def test_a_dead_letter_without_a_record_is_found() -> None:
 
 
 def test_fewer_dead_letters_than_the_manifest_says_are_found() -> None:
-    world = with_letters(letter(1, encoded(BAD)))
+    world = with_dead_letters(dead_letter_line(1, encoded(BAD)))
     _, dead = world.manifests["c1"].files
     world.overwrite(dead, b"")
     report = world.verify()

@@ -8,7 +8,7 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.plan.tile import TileRange
 from s3lake.lake.verify import NotChecked
 from s3lake.source.offsets import TopicOffsets
-from s3lake_tests.lake.verify.world import HOUR, NEXT, VerifiedTopic, difference_types, letter, texts
+from s3lake_tests.lake.verify.world import HOUR, NEXT, VerifiedTopic, dead_letter_line, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(9)]
 
@@ -66,7 +66,7 @@ def test_files_below_the_log_start_must_still_be_there(world: VerifiedTopic) -> 
 def test_dead_letters_of_expired_records_are_not_checkable(world: VerifiedTopic) -> None:
     world = VerifiedTopic()
     world.log.add([b"?", b"1"])
-    world.commit("c1", [world.letters("c1", {0: letter(0, "other")}), world.lines("c1", [b"1"], 1)])
+    world.commit("c1", [world.dead_letters("c1", {0: dead_letter_line(0, "other")}), world.lines("c1", [b"1"], 1)])
     assert difference_types(world.verify()) == {"dead_letter"}
     world.log.expire(1)
     assert world.verify().clean

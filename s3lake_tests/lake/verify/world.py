@@ -107,7 +107,7 @@ def put(store: MemoryStore, key: str, body: bytes, commit: str) -> None:
     store.complete_upload(key, upload, [store.upload_part(key, upload, 1, body)])
 
 
-def letter(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -> bytes:
+def dead_letter_line(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -> bytes:
     """The line of a dead letter."""
     return json.dumps(
         {
@@ -187,7 +187,7 @@ class VerifiedTopic:
         end = first + len(lines) - 1 if last is None else last
         return self.file(commit, body, first, end, records=len(lines), **more)
 
-    def letters(self, commit: str, lines: Mapping[int, bytes], **more: Any) -> File:
+    def dead_letters(self, commit: str, lines: Mapping[int, bytes], **more: Any) -> File:
         """A dead-letter object."""
         return self.lines(commit, list(lines.values()), min(lines), max(lines), stream="dead_letters", **more)
 

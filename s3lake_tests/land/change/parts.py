@@ -71,7 +71,7 @@ class Parts(VerifiedTopic):
             commit,
             form=form_of(landed),
             nulls=landed.nulls,
-            letters=outcome.letters,
+            refusal_reasons=outcome.refusal_reasons,
             columns=document,
             clocks=tuple((number, read.end, 0) for number, read in outcome.reads.items()) if landed.transforms else (),
         )

@@ -8,7 +8,7 @@ from s3lake.config.model import Sink
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.sums import Commits
 from s3lake.index.store import Store
-from s3lake.land.change.committed_dead_letters import ReasonFilter, letters_of
+from s3lake.land.change.committed_dead_letters import ReasonFilter, read_committed_dead_letters
 from s3lake.land.change.replay import ReplayResult, replay
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.reader import KafkaReader
@@ -60,6 +60,8 @@ class Lake(Parts):
         """As the tile lists them."""
         return [manifest for tile in self.index.tiles() for manifest in Commits(self.index, HOUR, tile.commits)]
 
-    def letters(self) -> dict[int, str]:
+    def dead_letters(self) -> dict[int, str]:
         """Why each offset that is a dead letter is one."""
-        return {one.offset: one.message for each in self.commits for one in letters_of(self.store, each)}
+        return {
+            one.offset: one.message for each in self.commits for one in read_committed_dead_letters(self.store, each)
+        }

@@ -29,8 +29,10 @@ ALICE, BOB = "alice-7f3e", "bob-11aa"
 ANYWHERE = f"contains(CAST(rows AS VARCHAR), '{ALICE}')"
 
 
-def person(where: str = ANYWHERE, letters: str | None = ANYWHERE) -> EraseConditions:
-    return EraseConditions(Condition(where), None if letters is None else Condition(letters, "--dead-letters"))
+def person(where: str = ANYWHERE, dead_letters: str | None = ANYWHERE) -> EraseConditions:
+    return EraseConditions(
+        Condition(where), None if dead_letters is None else Condition(dead_letters, "--dead-letters")
+    )
 
 
 def value(user: str, number: int) -> bytes:
@@ -140,32 +142,32 @@ def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
 
 def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() -> None:
     world = Parts(format={"type": "parquet"}).land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
-    (planned,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=False)
+    (planned,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", dead_letters=None), yes=False)
     assert planned.records == 1
-    done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
+    done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", dead_letters=None))
     assert done.records == 1
     assert "1 dead letters stay: they have no column of the data that --where names. Say by --dead-letters" in str(done)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.partitions[0].landed, manifest.partitions[0].dead, manifest.partitions[0].erased) == (1, 1, 1)
 
-    erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", letters=f"contains(value, '{ALICE}')"))
+    erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", dead_letters=f"contains(value, '{ALICE}')"))
     assert left(world) == []
     (manifest,) = holding(world).manifests(HOUR) or []
-    assert manifest.letters == ()
+    assert manifest.refusal_reasons == ()
 
 
 def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:
     world = Parts().land(value(ALICE, 1), b"no JSON " + ALICE.encode())
     before = dict(world.store.objects)
     with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
-        erase_hour(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
+        erase_hour(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", dead_letters=None))
     assert world.store.objects == before
 
 
 def test_a_column_that_the_condition_has_in_a_text_alone_is_not_missing() -> None:
-    data, letters = pa.schema([("user", pa.string()), ("value", pa.string())]), pa.schema([("value", pa.string())])
-    assert Condition("contains(value, 'the user''s user')").find_missing(data, letters) == []
-    assert Condition("contains(value, 'x') OR User = 'y'").find_missing(data, letters) == ["user"]
+    data, dead_letters = pa.schema([("user", pa.string()), ("value", pa.string())]), pa.schema([("value", pa.string())])
+    assert Condition("contains(value, 'the user''s user')").find_missing(data, dead_letters) == []
+    assert Condition("contains(value, 'x') OR User = 'y'").find_missing(data, dead_letters) == ["user"]
 
 
 def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and_quotes_no_row() -> None:

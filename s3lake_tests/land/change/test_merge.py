@@ -142,9 +142,14 @@ def test_dead_letters_are_carried() -> None:
     world = Parts()
     for number in range(3):
         world.land(b"broken", *values(number))
-    letters, data = sorted(merged(world).files, key=lambda file: file.stream, reverse=True)
-    assert (letters.stream, letters.records, letters.first_offset, letters.last_offset) == ("dead_letters", 3, 0, 4)
-    lines = [json.loads(line) for line in world.store.objects[letters.key][0].splitlines()]
+    dead_letters, data = sorted(merged(world).files, key=lambda file: file.stream, reverse=True)
+    assert (dead_letters.stream, dead_letters.records, dead_letters.first_offset, dead_letters.last_offset) == (
+        "dead_letters",
+        3,
+        0,
+        4,
+    )
+    lines = [json.loads(line) for line in world.store.objects[dead_letters.key][0].splitlines()]
     assert [line["offset"] for line in lines] == [0, 2, 4]
     assert data.records == 3
     world.verify_clean()

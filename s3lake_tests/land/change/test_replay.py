@@ -8,7 +8,7 @@ import pytest
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.dead_letter_reasons import normalize_reason
 from s3lake.index.commit.documents import Recorded
-from s3lake.land.change.committed_dead_letters import letters_of
+from s3lake.land.change.committed_dead_letters import read_committed_dead_letters
 from s3lake_tests.land.change.parts import run_change
 from s3lake_tests.land.change.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
 
@@ -19,12 +19,12 @@ def lake() -> Lake:
 
 
 def test_records_that_are_accepted_now_become_data_and_the_rest_keeps_its_reason(lake: Lake) -> None:
-    assert set(lake.letters()) == {2, 5, 6, 9, 10}
+    assert set(lake.dead_letters()) == {2, 5, 6, 9, 10}
     lake.mended(**MENDED)
     first, second = lake.replay()
     assert (first.chosen, first.landed, [one.count for one in first.refused]) == (3, 2, [1])
     assert (second.chosen, second.landed) == (2, 1)
-    assert lake.letters().keys() == {6, 10}
+    assert lake.dead_letters().keys() == {6, 10}
     report = lake.verify_clean()
     assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
 
@@ -41,10 +41,10 @@ def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
 
 
 def test_a_record_that_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
-    assert "field at" in lake.letters()[2]
+    assert "field at" in lake.dead_letters()[2]
     lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
     assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
-    assert "field when" in lake.letters()[2]
+    assert "field when" in lake.dead_letters()[2]
     assert [one.taken for one in lake.commits] == [(), ()]
     lake.verify_clean()
 
@@ -58,23 +58,23 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
         *((9, 9, 1), (10, 10, 1)),
     ]
     run_change("compact", lake.target())
-    assert lake.letters().keys() == {2, 5, 6, 9, 10}
+    assert lake.dead_letters().keys() == {2, 5, 6, 9, 10}
     lake.verify_clean()
 
 
 def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
-    reasons = [[(one.stage, one.count, one.offset) for one in each.letters] for each in lake.commits]
+    reasons = [[(one.stage, one.count, one.offset) for one in each.refusal_reasons] for each in lake.commits]
     assert reasons == [[("layout", 2, 2), ("convert", 1, 6)], [("convert", 1, 10), ("layout", 1, 9)]]
     lake.mended(**MENDED)
     assert [one.chosen for one in lake.replay("layout:")] == [2, 1]
     assert [one.chosen for one in lake.replay("truncated")] == []
-    assert set(lake.letters()) == {6, 10}
-    assert [[(one.stage, one.count) for one in each.letters] for each in lake.commits] == [[("convert", 1)]] * 2
+    assert set(lake.dead_letters()) == {6, 10}
+    assert [[(one.stage, one.count) for one in each.refusal_reasons] for each in lake.commits] == [[("convert", 1)]] * 2
 
 
 def test_a_reason_is_found_as_it_is_counted() -> None:
     lake = Lake().land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
-    (message, other) = lake.letters().values()
+    (message, other) = lake.dead_letters().values()
     assert normalize_reason(message) == normalize_reason(other) != message
     lake.mended(**MENDED)
     assert [one.landed for one in lake.replay(f"layout: {normalize_reason(message)}")] == [2]
@@ -174,6 +174,6 @@ def test_a_dead_letter_comes_back_as_it_was() -> None:
     lake = Lake(layout={})
     headers: list[tuple[str, bytes | None]] = [("a", b"\xff"), ("a", None), ("é", b"")]
     lake.land_records([(b"\x00k", b"\xff{", headers)])
-    (letter,) = letters_of(lake.store, lake.commits[0])
-    assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
-    assert json.loads(letter.line)["stage"] == letter.stage == "convert"
+    (dead_letter,) = read_committed_dead_letters(lake.store, lake.commits[0])
+    assert (dead_letter.key, dead_letter.value, dead_letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
+    assert json.loads(dead_letter.line)["stage"] == dead_letter.stage == "convert"

@@ -56,11 +56,13 @@ def test_a_snapshot_has_the_rows_of_sidecars() -> None:
 
 def test_a_snapshot_has_refused_records_and_if_they_fail_the_sink() -> None:
     tolerant = snapshot(record(VALUE), record(b"{", 1), errors={"tolerance": "all"})
-    assert [(letter["offset"], letter["stage"]) for letter in tolerant["dead_letters"]] == [(1, "convert")]
+    assert [(dead_letter["offset"], dead_letter["stage"]) for dead_letter in tolerant["dead_letters"]] == [
+        (1, "convert")
+    ]
     assert (list(tolerant["objects"]), tolerant["failed"]) == ([KEY], False)
     intolerant = snapshot(record(VALUE), record(b"{", 1), record(b"]", 4))
     assert (intolerant["objects"], intolerant["failed"]) == ({}, True)
-    assert [letter["offset"] for letter in intolerant["dead_letters"]] == [1, 4]
+    assert [dead_letter["offset"] for dead_letter in intolerant["dead_letters"]] == [1, 4]
 
 
 def test_the_wallclock_is_the_newest_record_s_time() -> None:

@@ -210,8 +210,8 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
     done = outcome(work(bucket, **TOLERANT), [*objects(1), bad, *objects(3)], [Record(b"")])
     written = bucket.visible(done)
     assert written["t/0/000000000000.json"] == b'{"n": 1}\n{"n": 3}\n'
-    letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000001.json"].splitlines()]
-    assert letters[0] == {
+    dead_letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000001.json"].splitlines()]
+    assert dead_letters[0] == {
         "topic": "t",
         "partition": 0,
         "offset": 1,
@@ -223,7 +223,7 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
         "error": "RecordError",
         "message": "Input data was truncated",
     }
-    assert (letters[1]["offset"], letters[1]["value"], letters[1]["message"]) == (3, "", "empty value")
+    assert (dead_letters[1]["offset"], dead_letters[1]["value"], dead_letters[1]["message"]) == (3, "", "empty value")
     assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
     assert sorted((file.stream, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 
@@ -327,8 +327,8 @@ def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: Buc
     done = outcome(by(bucket, "_key", **TOLERANT), records)
     written = bucket.visible(done)
     assert written["t/key=k/t(0_000000000002).json"] == b"2\n4\n"
-    letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000000.json"].splitlines()]
-    assert [(one["offset"], one["stage"]) for one in letters] == [(0, "convert"), (1, "layout"), (3, "layout")]
+    dead_letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000000.json"].splitlines()]
+    assert [(one["offset"], one["stage"]) for one in dead_letters] == [(0, "convert"), (1, "layout"), (3, "layout")]
     assert counted(done) == {0: Read(0, 5, read=5, landed=2, dead=3)}
 
 

@@ -24,7 +24,7 @@ from s3lake.index.store import upload as uploads
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
-from s3lake.land.task.refused_records import Letters
+from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.object_keys import RecordColumns
 
@@ -487,16 +487,16 @@ def dead_letter_objects(most: int) -> list[bytes]:
     """What two records that are refused one after the other become where so many bytes are held at most."""
     store = MemoryStore()
     files = staging(store)
-    letters = Letters(files, None, None, most)
+    dead_letters = RefusedRecords(files, None, None, most)
     for offset in (0, 1):
-        letters.add(
+        dead_letters.add(
             "t",
             0,
             records_at_hand.batch([records_at_hand.GivenRecord("t", 0, offset, 0, None, b"{", ())]),
             "convert",
             {0: "not JSON"},
         )
-    letters.finish()
+    dead_letters.finish()
     return list(bodies(store, files.finish()).values())
 
 

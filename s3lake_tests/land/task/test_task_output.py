@@ -6,7 +6,7 @@ from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land import binding
 from s3lake.land.task.placed_rows import PlacedRows
-from s3lake.land.task.refused_records import Letters
+from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.land.task.task_output import TaskOutput
 from s3lake.records.layout.object_keys import RecordColumns
@@ -28,7 +28,7 @@ A, B = map(str, KEYS.groups(0, RecordColumns(values=(), timestamps=[0, 3_600_000
 
 def make_output(store: MemoryStore, most_waiting: int = MB) -> TaskOutput:
     staging = Staging(store, KEYS, binding.file_rule(SINK), "c1")
-    return TaskOutput(staging, Letters(staging, None, None, MB), most_waiting)
+    return TaskOutput(staging, RefusedRecords(staging, None, None, MB), most_waiting)
 
 
 def place(groups: str | list[str], *offsets: int) -> PlacedRows:

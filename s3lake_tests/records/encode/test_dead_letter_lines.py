@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from s3lake.records.encode.dead_letter_lines import DeadLetter
 
 
-def letter(**changes: Any) -> bytes:
+def dead_letter(**changes: Any) -> bytes:
     given: dict[str, Any] = {
         "topic": "events",
         "partition": 1,
@@ -26,7 +26,7 @@ def letter(**changes: Any) -> bytes:
 
 
 def test_a_letter_is_one_line_of_json() -> None:
-    assert letter() == (
+    assert dead_letter() == (
         b'{"topic":"events","partition":1,"offset":7,"timestamp":1270188000000,"key":"k","value":"{",'
         b'"headers":[{"name":"region","value":"eu"}],"stage":"convert","error":"RecordError",'
         b'"message":"Input data was truncated"}'
@@ -34,7 +34,7 @@ def test_a_letter_is_one_line_of_json() -> None:
 
 
 def test_a_record_without_headers_has_none() -> None:
-    assert json.loads(letter(headers=None))["headers"] == []
+    assert json.loads(dead_letter(headers=None))["headers"] == []
 
 
 def _bytes(text: Any) -> bytes | None:
@@ -47,7 +47,7 @@ def _bytes(text: Any) -> bytes | None:
     st.none() | st.binary(), st.none() | st.binary(), st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary()))
 )
 def test_every_byte_comes_back(key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
-    written = letter(key=key, value=value, headers=[{"key": name, "value": data} for name, data in headers])
+    written = dead_letter(key=key, value=value, headers=[{"key": name, "value": data} for name, data in headers])
     assert b"\n" not in written
     found = json.loads(written)
     assert (_bytes(found["key"]), _bytes(found["value"])) == (key, value)

@@ -95,8 +95,8 @@ class TestLake:
     TEN, AFTER = "2026-01-05T10", at("2026-01-06T00")
 
     def land(self, lake: Lake, topic: str, name: str) -> None:
-        letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
-        target = lake.target(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
+        dead_letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
+        target = lake.target(topic, f"errors: {{tolerance: all, dead_letter_topic: {dead_letters}}}", self.AFTER)
         land(target, [START, self.TEN])
         assert lake.verify(target).differences == ()
 
@@ -112,7 +112,7 @@ class TestLake:
         assert broken["__connect.errors.topic"] == topic.encode()
         assert (broken["__connect.errors.partition"], broken["__connect.errors.offset"]) == (b"0", b"1")
         assert (broken["__connect.errors.connector.name"], broken["__connect.errors.stage"]) == (b"events", b"convert")
-        letters = [json.loads(lake.store.get(key).body) for key in lake.objects() if "_dead_letters/" in key]  # type: ignore[union-attr]
+        dead_letters = [json.loads(lake.store.get(key).body) for key in lake.objects() if "_dead_letters/" in key]  # type: ignore[union-attr]
         assert broken["__connect.errors.exception.message"] == next(
-            one["message"].encode() for one in letters if one["partition"] == 0
+            one["message"].encode() for one in dead_letters if one["partition"] == 0
         )
