@@ -4,7 +4,7 @@
 class S3LakeError(Exception):
     """Base of every error that s3lake raises on purpose.
 
-    Messages quote what servers and records say, which may hold escape codes of terminals; none of them gets out.
+    Messages quote servers and records, which may hold escape codes of terminals; none of them gets out.
     """
 
     def __init__(self, message: str = "") -> None:

@@ -92,7 +92,8 @@ def _repeat_interrupt(unraisable: Any) -> None:
 def main() -> NoReturn:
     """Run the console script."""
     sys.unraisablehook = _repeat_interrupt
-    # Py4J logs the trace of a Ctrl-C that ends a call of Spark, and of a call whose JVM has ended: an error says that.
+    # Py4J logs the trace of a Ctrl-C that ends a call of Spark, and of a call whose JVM has ended: an error reports
+    # that.
     logged = ("KeyboardInterrupt", "Exception while sending command")
     logging.getLogger().addFilter(lambda record: not str(record.msg).startswith(logged))
     try:

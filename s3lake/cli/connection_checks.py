@@ -192,7 +192,7 @@ def _check_destination(sink: Sink, destination: "Destination", store: Store) -> 
 
 
 def _list_a_key(store: Store, prefix: str) -> None:
-    # A listing fails if the bucket does not exist; the head of an object does not say which of both is missing.
+    # A listing fails if the bucket does not exist; the head of an object does not show which of both is missing.
     next(iter(store.list(prefix)), None)
 
 

@@ -121,7 +121,7 @@ class Request:
         return load_configuration(self.config, self.dialect, environment, to_land=to_land)
 
     def load(self, *, to_land: bool = True) -> "Config":
-        """Read the configuration, and say how many notices there are: `check` prints them, once and in full."""
+        """Read the configuration, and print how many notices there are: `check` prints them, once and in full."""
         loaded = self.read(to_land=to_land)
         if loaded.notices:
             what, it = ("a notice", "it") if len(loaded.notices) == 1 else (f"{len(loaded.notices)} notices", "them")
@@ -152,7 +152,7 @@ class Request:
 
         Raises:
             ConfigurationError: nothing is selected.
-            SourceUnavailableError: the source does not say which topics an expression matches.
+            SourceUnavailableError: the source does not return the topics that an expression matches.
         """
         from s3lake.index.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
@@ -246,7 +246,7 @@ class Request:
 
 
 def open_spark(settings: "Spark", *, quiet: bool = False) -> "SparkSession":
-    """Return the session of this process, and say on standard error how its start goes on, unless `quiet`."""
+    """Return the session of this process, and report its start on standard error, unless `quiet`."""
     from s3lake.land.spark import get_session
     from s3lake.land.spark.starting import has_session, tell_start
 

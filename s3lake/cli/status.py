@@ -91,7 +91,7 @@ def _read_failed_runs(targets: Sequence["TopicSink"], looks: Sequence["Measured"
     try:
         commits = [look.progress.last_commit if look.progress else None for look in looks]
         return read_last_failures({name: last[0] if last else 0 for name, last in zip(names, commits, strict=True)})
-    except Exception as error:  # Dagster's storage can fail in many ways, and says nothing of what is landed
+    except Exception as error:  # Dagster's storage can fail in many ways, and does not affect what is landed
         return dict.fromkeys(names, f"the instance of DAGSTER_HOME cannot be read: {type(error).__name__}")
 
 

@@ -214,9 +214,9 @@ _WHERE = f"Kafka is; add bootstrap.servers=HOST:PORT, or set {SERVERS}"
 
 
 def put_native(keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], *, where: str = _WHERE) -> None:
-    """Put what the file says after `s3lake.` over everything else, and what only this or the environment can say.
+    """Put the file's settings after `s3lake.` over everything else, and those that only these or variables can set.
 
-    `where` is the remedy if neither says where the records are.
+    `where` is the remedy if neither names the source of the records.
     """
     for setting in keys.with_prefix(PREFIX):
         _put_native(setting, sinks, keys.report)
@@ -229,7 +229,7 @@ def put_native(keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str
 
 
 def _fill(sink: Draft, path: str, name: str, environment: Mapping[str, str], missing: str, report: Report) -> None:
-    """Put what a variable says."""
+    """Put the value of a variable."""
     if environment.get(name):
         sink.put(path, environment[name], read_variable(name, name, environment))
     else:

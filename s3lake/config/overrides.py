@@ -1,7 +1,7 @@
 """Single settings from outside of a file: `s3lake.<path>`, `S3LAKE_SINKS_<NAME>_<PATH>`, `S3LAKE_KAFKA_<PATH>`, ….
 
 The name of a variable is in upper case with `_` between its steps and for `-`. It is matched against what may be there,
-the longest names first. An empty variable says nothing.
+the longest names first. An empty variable has no effect.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def prefix_of(sink: str) -> str:
 
 
 def apply_variables(document: dict[str, Any], environment: Mapping[str, str]) -> list[Override]:
-    """Set what variables say in a native document. Return these variables.
+    """Set the values of variables in a native document. Return these variables.
 
     Raises:
         ConfigurationError: a variable names no sink, or no setting.

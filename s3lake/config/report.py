@@ -164,7 +164,7 @@ class Report:
             self._problems.add(Notice(place, self._mask(message)))
 
     def notice(self, where: Setting | Place | None, message: str, override: tuple[str, str] = ("", "")) -> None:
-        """Note what has to be said of a setting that is accepted."""
+        """Add a notice about a setting that is accepted."""
         self.notices[Notice(self._place(where), self._mask(message), override)] = None
 
     def no_effect(self, where: Setting | Place | None, reason: str) -> None:

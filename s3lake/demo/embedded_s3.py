@@ -40,7 +40,7 @@ class EmbeddedS3(Service):
 
     @classmethod
     def launch(cls, name: str, prepare: Callable[[list[int], Path], Launch]) -> "EmbeddedS3":
-        """Start the server that `prepare` says; see `start_server`."""
+        """Start the server that `prepare` returns; see `start_server`."""
         process, (port,), _ = start_server(name, prepare, StoreUnavailableError)
         return cls(process, port)
 

@@ -1,4 +1,4 @@
-"""The form of a sink's files: as their manifest says it, and as readers take it."""
+"""The form of a sink's files: as their manifest records it, and as readers take it."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class TopicProgress:
 
 @dataclass(frozen=True)
 class Measured:
-    """One look at a sink and topic: a part that did not answer is None, and `errors` says why."""
+    """One look at a sink and topic: a part that did not answer is None, and `errors` has the reason."""
 
     progress: TopicProgress | None
     waiting: Lag | None

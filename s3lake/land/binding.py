@@ -127,7 +127,7 @@ def tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
 def conversion(
     sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True, time_path: tuple[str, ...] = ()
 ) -> Conversion:
-    """The conversion; `keyed` and `valued` say whether the layout reads keys and values, `time_path` which time."""
+    """The conversion; `keyed` and `valued` are True if the layout reads keys and values, `time_path` is its time."""
     from s3lake.records.convert.conversion import Conversion
 
     return Conversion(

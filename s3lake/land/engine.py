@@ -223,7 +223,7 @@ class SqlJob:
             spark.catalog.dropTempView(view)
 
     def _with_shapes(self, shapes: Mapping[str, Shape]) -> Work:
-        """Return the work with what Spark says of these shapes, and with columns whose types SQL gives."""
+        """Return the work with Spark's answer for these shapes, and with columns whose types SQL gives."""
         work, sink = self.request.work, self.request.sink
         assert work.projection is not None
         refusals = {name: shape.refusal for name, shape in shapes.items()}

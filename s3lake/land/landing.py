@@ -276,7 +276,7 @@ class _Landing:
         self.observer.hour_landed(landed)
 
     def _report(self, hour: str) -> LandedHour:
-        """Return what the index says of `hour`, or said after this landing's last commit, which need not be read."""
+        """Return the index's state of `hour`, or the state after this landing's last commit, which need not be read."""
         commit = self.last.pop(hour, None)
         if commit is None:
             return self.target.report(hour, self.new[hour])

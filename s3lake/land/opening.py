@@ -37,7 +37,7 @@ def open_topic_sink(
 
     Args:
         config: the configuration of the sink: it names the source.
-        s3: how S3 is reached by a sink without `s3` settings of its own; without it as the configuration says.
+        s3: how S3 is reached by a sink without `s3` settings of its own; without it as configured.
         spark: returns the session, and is called when there is something to read; None to read the index only.
         fail_fast: give up within seconds if S3 does not answer, as a sensor must: it looks again soon.
         timeout_s: the time within which the source answers, or a question to it fails, in seconds.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SMALL = 100_000
 """Offsets below which a request is part of the shared job; a larger one gets a job of its own."""
 PATIENCE_S = 2.0
-"""How long requests wait for landings that are slow: who settles what a crashed writer left, say."""
+"""How long requests wait for landings that are slow, such as one that settles what a crashed writer left."""
 _TOPIC = 2_000  # what a topic costs a task in addition to its records, in records
 _ROWS = "number int, outcome binary"
 

@@ -49,12 +49,12 @@ def build_definitions(
 
     Args:
         config: the configuration.
-        translator: what assets are called, what is said of them, and the prefix that a second configuration needs.
+        translator: the names, descriptions and metadata of assets, and the prefix that a second configuration needs.
         assets: made by `sink_assets`, in place of ours; their topics are not landed together.
         topic_assets: false if the project has the external assets of topics itself.
         resources: the project's own for `s3` and `spark`: an object, or the key of one.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
-        matching: topics of every `topics_regex`; without it the broker is asked, or what it said last is taken.
+        matching: topics of every `topics_regex`; without it the broker is asked, or its last answer is taken.
         project: the project's own definitions, with which ours are merged: names of its tables that clash in a sink
             are refused at once, and not in the first run.
 

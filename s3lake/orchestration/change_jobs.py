@@ -1,6 +1,6 @@
 """Jobs that change what has landed, each for a whole configuration: `s3lake clean`, `compact`, `erase` and the others.
 
-A run reports what it would do, and does it if its config says `confirmed: true`: YAML reads the key `yes` as a boolean.
+A run reports what it would do, and does it if its config has `confirmed: true`: YAML reads the key `yes` as a boolean.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,7 +80,7 @@ Outcome = tuple[object, str | None]
 
 @dataclass(frozen=True)
 class ChangeJob:
-    """A change: `description` is that of its job, `work` does it for one topic, or only says what it would do.
+    """A change: `description` is that of its job, `work` does it for one topic, or only reports what it would do.
 
     `applies` returns whether a sink can be changed in this way, `allow_retries` allows Dagster to run a failed step
     again.

@@ -76,7 +76,7 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
 
 
 def read_descriptions(language: str, text: str, references: Mapping[str, str]) -> dict[str, str]:
-    """Return what a schema says of the fields of its outermost record in words; fields without any are left out.
+    """Return the descriptions of the fields of a schema's outermost record; fields without one are left out.
 
     That is `doc` in Avro, `description` or `title` in JSON Schema, and comments in Protobuf. `references` are the texts
     of other schemas that it names.

@@ -23,7 +23,7 @@ MATERIALISED_BY_US = {"__source_asset_observation__": True}
 """Metadata of an output that Dagster does not materialise: it marks outputs of observed sources so.
 
 After an output is handled, Dagster materialises every partition of the run, with one set of tags. Hours of Kafka are
-materialised one by one before, each with its own metadata and version. Dagster has no public way to say so.
+materialised one by one before, each with its own metadata and version. Dagster has no public call for it.
 """
 
 

@@ -34,7 +34,7 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
     A partition of several hours, as of a day, is materialised once all of its hours are sealed. Dependencies other than
     `s3/<sink>/<topic>_sealed` count for nothing. An hour that is sealed while the asset is being materialised is not
     forgotten: it is materialised again afterwards. That holds for every materialisation between the sealing and the
-    sensor's next tick, as nothing says what it had read, except that of a run which seals this one hour itself.
+    sensor's next tick, as nothing records what it had read, except that of a run which seals this one hour itself.
     """
     of = dg.AutomationCondition
     sealed, in_one_run = of.newly_updated(), of.executed_with_root_target()

@@ -154,7 +154,7 @@ def max_wait_ms(sink: Sink) -> int:
 
 
 def at_the_latest(due_ms: int) -> str:
-    """Return a phrase that says when a tick will request what is due at `due_ms`."""
+    """Return the phrase for when a tick will request what is due at `due_ms`."""
     moment = datetime.fromtimestamp(due_ms / 1000 + INTERVAL_S, timezone.utc)
     return f"due at {moment:%H:%M:%S} UTC at the latest"
 

@@ -93,7 +93,7 @@ def check_hours(
 
 @dataclass(frozen=True)
 class HourState:
-    """The state of an hour, read when it is first needed; `behind` says how its table differs from the index."""
+    """The state of an hour, read when it is first needed; `behind` is how its table differs from the index."""
 
     target: "TopicSink"
     hour: str

@@ -1,7 +1,7 @@
 """The events of a landed hour and of its dead letters, from the index.
 
 Dagster plots every number, hour by hour: a number here is one whose course means something. The rest are tables.
-Contents of a dead letter are shown only if `errors.samples` says so: an event log outlives a bucket's retention, is
+Contents of a dead letter are shown only if `errors.samples` allows it: an event log outlives a bucket's retention, is
 read by more people, and erasing a person's records does not change it.
 """
 
@@ -218,7 +218,7 @@ def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[s
 def dead_letters_metadata(landed: "LandedHour", target: "TopicSink") -> dict[str, Any] | None:
     """Return the metadata of an hour's dead letters: counts by reason, and where some of them are.
 
-    Return None if the sink has no asset of them. An open hour without any costs no event; a complete one says 0, so
+    Return None if the sink has no asset of them. An open hour without any costs no event; a complete one has 0, so
     that Dagster does not show it as missing.
     """
     sums, tile, sink = landed.sums, landed.tile, target.sink

@@ -64,12 +64,12 @@ class SinkIOManager(dg.IOManager):
     def load_input(self, context: dg.InputContext) -> Any:
         """Read the committed records of the hours that the downstream asset asks for.
 
-        An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
+        An hour that is not complete is refused, unless the input's metadata have `allow_incomplete`.
 
         Returns:
             What the input is annotated as: a `Dataset` or `Table` of pyarrow, a `LazyFrame` or `DataFrame` of polars, a
             relation of DuckDB, a `DataFrame` of pandas; else one of Spark. Annotated as a `dict` of one of them it gets
-            one an hour. Without a JVM only `columns` of the input's metadata are read, where it says them. Avro,
+            one an hour. Without a JVM only `columns` of the input's metadata are read, if they are given. Avro,
             Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
             parts, as Kafka had them.
         """

@@ -35,7 +35,7 @@ A = TypeVar("A")
 
 
 def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
-    """Run `work`. Raise its errors as Dagster's; `errors` of the sink say how often and when a step is retried.
+    """Run `work`. Raise its errors as Dagster's; `errors` of the sink set how often and when a step is retried.
 
     An op's `RetryPolicy` is not used: it would retry after every exception, a mistake in the code included.
 
@@ -49,7 +49,7 @@ def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
         raise dg.RetryRequested(max_retries=errors.max_retries, seconds_to_wait=errors.retry_interval) from error
     except S3LakeError as error:
         place = error.place if isinstance(error, RecordError) else {}
-        # The text says it all: with the error as its cause, Dagster would show the text twice.
+        # The text is complete: with the error as its cause, Dagster would show the text twice.
         raise dg.Failure(str(error), metadata={"error": type(error).__name__, **place}, allow_retries=False) from None
 
 
@@ -136,7 +136,7 @@ class LandingRun:
                 raise
 
     def land_together(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
-        """Land hours of many topics with one Spark job, and retry transient errors as often as the sink says.
+        """Land hours of many topics with one Spark job, and retry transient errors as often as the sink allows.
 
         Return the errors of the topics that failed; all others are landed.
         """

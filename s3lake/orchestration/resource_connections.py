@@ -37,7 +37,7 @@ def find_sink_connection(resources: Any, catalog: Catalog, sink: Sink) -> S3Conn
 
 
 def find_s3_connection(resources: Any, catalog: Catalog) -> S3Connection | None:
-    """Return how the project's own resource reaches S3. Return None if it has none: the configuration says it."""
+    """Return how the project's own resource reaches S3. Return None if it has none: it is in the configuration."""
     for key in catalog.own_resource_keys("s3"):
         s3 = resource_object(resources, key)
         # An s3lake.S3Resource knows more than the fields of dagster-aws.

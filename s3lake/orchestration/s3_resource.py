@@ -11,7 +11,7 @@ from s3lake.index.store.connection import S3Connection
 
 
 class S3Resource(dagster_aws.s3.S3Resource):
-    """A `dagster_aws.s3.S3Resource` that reaches S3 as a configuration says: with its role, proxy and encryption.
+    """A `dagster_aws.s3.S3Resource` that reaches S3 as configured: with its role, proxy and encryption.
 
     `s3lake.resources` and `build_definitions` make it, under the key `s3lake_s3`. Its fields have no keys and tokens:
     Dagster shows and stores fields.

@@ -1,6 +1,6 @@
 """Sealed hours: their asset is materialised once for every content of an hour.
 
-The index says which hours are sealed, Dagster's event log which of them were announced. A run announces what it has
+The index has the sealed hours, Dagster's event log those that were announced. A run announces what it has
 landed and checked; if it crashed before, the topic's sensor does.
 """
 
@@ -83,7 +83,7 @@ def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, requested
 def unannounced_hours(
     instance: dg.DagsterInstance, catalog: Catalog, view: TopicView, is_running: Callable[[], bool]
 ) -> list[dg.AssetMaterialization]:
-    """Return the events of complete hours that no run announces; `is_running` says whether one lands the topic.
+    """Return the events of complete hours that no run announces; `is_running` returns whether one lands the topic.
 
     Remembers which hours are announced. An hour that was rewritten of late is looked at again.
     """

@@ -10,7 +10,7 @@ from s3lake.land.spark import get_session
 
 
 class SparkResource(LazyPySparkResource):
-    """A `dagster_pyspark.LazyPySparkResource` whose session is made as a configuration says, when it is first used.
+    """A `dagster_pyspark.LazyPySparkResource` whose session is made as configured, when it is first used.
 
     It is one session a process: of a local or cluster master, or of Spark Connect (`sc://host:port`).
     `s3lake.resources` and `build_definitions` make it, under the key `s3lake_spark`.

@@ -70,7 +70,7 @@ class Offsets(Protocol):
         """Return the topic's offsets around `hour`.
 
         Args:
-            existed: the topic existed before. A broker that has just started says of any topic that there is none; for
+            existed: the topic existed before. A broker that has just started reports any topic as missing; for
                 a topic that existed it is asked again until the question's time is over.
         """
         ...

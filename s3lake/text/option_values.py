@@ -1,4 +1,4 @@
-"""Parsers of option values: the error of each says what is allowed, and which name was probably meant.
+"""Parsers of option values: the error of each has what is allowed, and the name that was probably meant.
 
 The error does not contain the value, which may be secret: the caller adds it, or a mask, in front.
 """

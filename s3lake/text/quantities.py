@@ -69,7 +69,7 @@ def format_duration(value: float) -> str:
 
 
 def format_wait(seconds: float) -> str:
-    """Format seconds for people, in the two largest units that say something: `3.5 s`, `2 h 5 min`, `3 d 4 h`."""
+    """Format seconds for people, in the two largest units that are not zero: `3.5 s`, `2 h 5 min`, `3 d 4 h`."""
     if seconds < 60:
         return f"{round(seconds, 1):g} s"
     minutes = round(seconds / 60)

@@ -106,7 +106,7 @@ def _split_format(plain: dict[str, Setting], top: Setting, report: Report) -> No
 
 
 def _put_registry(plain: dict[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:
-    """Yield where the registry of Confluent Cloud is, which its own connector knows and its file does not say."""
+    """Yield where the registry of Confluent Cloud is, which its own connector knows and its file does not contain."""
     url = plain.pop("schema.registry.url", None)
     for name, part in _INPUTS.items():
         form, key = plain.get(name), f"{part}.converter.schema.registry.url"

@@ -15,7 +15,7 @@ from s3lake.text.option_values import did_you_mean, suggest
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
-"""The Lenses document's defaults, and what a connector's file means where it says nothing: no native default."""
+"""The Lenses document's defaults, and the meaning of a key that a connector's file lacks: no native default."""
 
 _NO_EFFECT = {
     "config.action.reload": "values of secrets are read when a run starts",
@@ -56,7 +56,7 @@ def escape_braces(text: str) -> str:
 def translate_template(
     keys: Keys, setting: Setting | None, text: str, pattern: re.Pattern[str], variables: Mapping[str, str]
 ) -> str:
-    """Return a template as a native one: `pattern` finds its variables, `variables` says what each one is there."""
+    """Return a template as a native one: `pattern` finds its variables, `variables` maps each to a native one."""
     pieces, position = [], 0
     for match in pattern.finditer(text):
         variable = re.sub(r"\s", "", match[0])
@@ -86,7 +86,7 @@ def open_keys(
 def finish(
     keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], no_effect: Mapping[str, str]
 ) -> ConfigDraft:
-    """Put what the file says after `s3lake.`, and report keys that are not read. Return the connector's draft."""
+    """Put the file's settings after `s3lake.`, and report keys that are not read. Return the connector's draft."""
     keys.no_effect({**_NO_EFFECT, **no_effect})
     put_native(keys, sinks, environment)
     keys.report_unused(sinks)

@@ -106,7 +106,7 @@ _TABLE = (
 
 
 def put_table(keys: Keys, sink: Draft, config: Any) -> None:
-    """Make a sink of Parquet with a table of what Iggy's Iceberg sink says; `config` is its `plugin_config`."""
+    """Make a sink of Parquet with the table of Iggy's Iceberg sink; `config` is its `plugin_config`."""
     sink.put("format.type", "parquet")
     setting, tables = keys.get(f"{_P}tables"), config.get("tables") if isinstance(config, dict) else None
     routing = keys.boolean(f"{_P}dynamic_routing", False)

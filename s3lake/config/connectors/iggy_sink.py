@@ -37,7 +37,7 @@ _CONVERSIONS = {
 }
 """By schema, the options of its conversion that describe messages, and what they are in `converter.registry`."""
 _REGISTRY = "s3lake.converter.registry."
-_SCHEMA_SAYS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
+_IN_SCHEMA = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 _OUTPUTS = {
     "json_lines": ("json", None, ".jsonl"),
     "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
@@ -333,7 +333,7 @@ def _put_schema_of_stream(sink: Draft, keys: Keys, prefix: str, *, is_avro: bool
 
 
 def _put_schema(file: toml_file.TomlFile, sink: Draft, keys: Keys, stream: int) -> None:
-    """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
+    """Put the converter of a stream's messages; a conversion's settings of the schema become the registry's."""
     schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
     sink.put("converter.value", schema)
     has_path = _put_schema_of_stream(sink, keys, f"streams[{stream}].avro_schema_", is_avro=schema.value == "avro")
@@ -349,7 +349,7 @@ def _put_schema(file: toml_file.TomlFile, sink: Draft, keys: Keys, stream: int) 
                 setting = file.setting("transforms", f"{name}_convert", option)
                 if option in described:
                     sink.put(f"converter.registry.{described[option]}", value, setting)
-                elif option in _SCHEMA_SAYS:
+                elif option in _IN_SCHEMA:
                     keys.report.no_effect(setting, "the schema says it all")
                 elif formats.get(option) != value:
                     keys.error(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")

@@ -26,7 +26,7 @@ _FORMER = {
 }
 """Clauses of Lenses 4 and 5, and the properties that took their place."""
 _PARTITIONERS = {"VALUES": "false", "KEYSANDVALUES": "true"}
-"""What WITHPARTITIONER says, and whether directories have names then."""
+"""The value of WITHPARTITIONER, and whether directories have names then."""
 _KEYWORDS = {*CLAUSES, *_FORMER, "LIMIT", "BATCH"}
 _QUOTED = r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`"
 _TOKEN = re.compile(rf"{_QUOTED}|\w+|.", re.DOTALL)
@@ -49,7 +49,7 @@ class KcqlError(ValueError):
 
 @dataclass(frozen=True)
 class Property:
-    """One entry of PROPERTIES, and its `offset` in the text; or the `clause` of Lenses 4 and 5 that says the same."""
+    """One entry of PROPERTIES, and its `offset` in the text; or the `clause` of Lenses 4 and 5 that means the same."""
 
     name: str
     value: str

@@ -258,7 +258,7 @@ def _read_topics(
 
 
 def _matches(expression: str, topic: str) -> bool:
-    """Return whether an expression matches a topic; True if it is not valid: the model says why."""
+    """Return whether an expression matches a topic; True if it is not valid: the model reports why."""
     try:
         return expressions.compile_pattern(expression).matches(topic)
     except (re.error, expressions.PatternTimeoutError):
@@ -266,7 +266,7 @@ def _matches(expression: str, topic: str) -> bool:
 
 
 def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
-    """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same.
+    """Put a statement of the setting `query` into its sink; some of the connector's keys have the same meaning.
 
     A notice names a key of the file if the statement is `alone`, else the variable of its sink.
     """

@@ -12,7 +12,7 @@ class DeadLetterTopic(ConfigModel):
 
     Attributes:
         name: a topic that the sink does not read.
-        context_headers: add Kafka Connect's `__connect.errors.*` headers, which say where and why.
+        context_headers: add Kafka Connect's `__connect.errors.*` headers, with the place and the reason.
         replication_factor: used only if the topic has to be created; -1 is the brokers' own.
     """
 

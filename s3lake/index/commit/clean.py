@@ -28,7 +28,7 @@ DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
 Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads"]
 Names = Mapping[str, set[str]]
-"""Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
+"""Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` marks it as swept while it was young."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def clean_index(
         spare_ms: manifests younger than this are left alone, to spare live writers; a matter of speed, not of safety.
         keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
             and than any request, because a completion that was under way may become visible late.
-        dry_run: only say what would be done.
+        dry_run: True to only report what would be done.
         keys: the keys that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = list_document_names(index), _read_settled(index)
@@ -138,9 +138,9 @@ def clean_index(
 def delete_replaced_manifests(index: TopicIndex, hour: str, reason: str) -> None:
     """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
 
-    Keys of objects may say what was to be erased. Nobody has to sweep once more what was replaced by a commit that had
-    seen its objects, as long as the tile lists no garbage. A rewrite has not: of a young commit an object may appear
-    after it was swept, and its manifest is left to `clean`.
+    Keys of objects may contain what was to be erased. Nobody has to sweep once more what was replaced by a commit that
+    had seen its objects, as long as the tile lists no garbage. A rewrite has not: of a young commit an object may
+    appear after it was swept, and its manifest is left to `clean`.
     """
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
@@ -201,7 +201,7 @@ def _end_uploads(
     head = index.head()
     if head is None or not head[0].hours:
         return []
-    since_ms = hours.start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
+    since_ms = hours.start_ms(head[0].hours[0][0])  # nothing of this index is older; moto returns 2010 for every upload
     try:
         dead = [
             upload
@@ -245,7 +245,7 @@ def _forget(index: TopicIndex, manifest: Manifest) -> None:
 
 
 def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
-    """Says that a young manifest was swept already, so that cleaning twice changes nothing."""
+    """A mark that a young manifest was swept already, so that cleaning twice changes nothing."""
     return index.manifest_key(manifest.hour, manifest.id).removesuffix(_MANIFEST) + _SWEPT
 
 

@@ -79,7 +79,7 @@ def abort_and_delete_file(store: Store, manifest: Manifest, file: File) -> None:
 def delete_own_object(store: Store, manifest: Manifest, file: File) -> None:
     """Delete the object at a file's key if that is really this commit's.
 
-    An object whose key says no offset stays: a listed commit may name that key too, and have nothing else there.
+    An object whose key contains no offset stays: a listed commit may name that key too, and have nothing else there.
     """
     if replaces_object(manifest, file):
         return
@@ -94,7 +94,7 @@ def replaces_object(manifest: Manifest, file: File) -> bool:
 
 
 def belongs_to_commit(head: Head, commit: str) -> bool:
-    """Rule R1: an object is a commit's if its metadata says so; ETag, size and time are no identity."""
+    """Rule R1: an object is a commit's if its metadata names the commit; ETag, size and time are no identity."""
     return head.metadata.get(COMMIT) == commit
 
 

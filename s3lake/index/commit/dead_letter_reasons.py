@@ -1,6 +1,6 @@
 """Count dead letters by the reason why they were refused, for manifests.
 
-A reason says nothing that a record holds: an index is read by more people than a bucket, and for longer.
+A reason contains nothing that a record holds: an index is read by more people than a bucket, and for longer.
 """
 
 import functools

@@ -64,7 +64,7 @@ class File(msgspec.Struct, frozen=True):
         parts: ETags of the parts, in order.
         records: records in the file; for dead letters, refused records.
         bytes: size as stored.
-        group: its key with gaps where it says numbers, the same in all files of one output partition; None for dead
+        group: its key with gaps in place of numbers, the same in all files of one output partition; None for dead
             letters.
         columns: names, in order, of a CSV file without a header line; None of others.
     """
@@ -218,7 +218,7 @@ class Manifest(msgspec.Struct, frozen=True):
         reason: why it replaces others; empty where it replaces none.
         waits: how long its records had waited when it was made; a merge has the waits of all that it replaces.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
-        replacing: keys of its data say no offset: an object took the place of the one that stood there.
+        replacing: True if keys of its data contain no offset: an object replaced the one that was there.
         refusal_reasons: the reasons of its dead letters; `letters` in the JSON document.
         taken: dead letters of commits before it that are none any more.
         clocks: the time of transforms, as `(topic-partition, end, epoch milliseconds)`: for offsets from the end before
@@ -284,7 +284,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
     Attributes:
         history: the columns of the first commit, then every change.
-        words: what they are in words, as the schemas of records said it last.
+        words: their descriptions, from the schemas of the last records.
         exact: paths of columns that have held integers beyond 2^53: such a column never becomes one of doubles.
         shapes: the combinations of types that the fields which a sink's SQL reads have had, each as the text that
             `land.sql.table` writes.

@@ -1,9 +1,9 @@
 """Reading and writing the index: the only code that touches the documents below `<index.prefix>/<sink>/<topic>/`.
 
 `topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest. Conditional writes
-follow rule R4 of docs/design/commit.md: unless the store says that it was carried out, read the document. Is it what
-was wanted, the write had happened; is it still what the write was to replace, the store refused without a reason, and
-the write is sent again; only another document belongs to another process.
+follow rule R4 of docs/design/commit.md: unless the store confirms that it was carried out, read the document. Is it
+what was wanted, the write had happened; is it still what the write was to replace, the store refused without a reason,
+and the write is sent again; only another document belongs to another process.
 """
 
 import time
@@ -98,7 +98,7 @@ class TopicIndex:
 
         Args:
             prefix: the prefix of the sink's index: `<index.prefix>/<sink name>`.
-            data: what keys of the sink's data begin with; only a writer has to say it.
+            data: the prefix of keys of the sink's data; only a writer must give it.
             follower: what else lists objects of this index, and is asked before one is deleted; a reader needs none.
             pace: the pace of recovery.
         """

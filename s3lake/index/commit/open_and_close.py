@@ -32,7 +32,7 @@ def open_hour(
     Args:
         index: the index of the sink and topic.
         offsets: asked only when the tile has to be made.
-        hour: the hour to open; an earlier tile still open is closed at once, whatever the clock says.
+        hour: the hour to open; an earlier tile still open is closed at once, whatever the time is.
         earliest_hour: the hour whose tile begins at the log start when no earlier tile exists.
         now_ms: this actor's clock, the system's if None; it decides what is noted as stamped ahead, and nothing else.
 

@@ -262,7 +262,7 @@ def _record_manifest(index: TopicIndex, manifest: Manifest, replaced: Sequence[M
 def require_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
     """Refuse a commit that holds fewer records than the commits that it replaces (rule R6).
 
-    Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
+    Kafka's log start does not show this: compaction takes records out of the middle of a log.
 
     Raises:
         DataLossError: topic-partitions would lose records; the error has the counts of each.

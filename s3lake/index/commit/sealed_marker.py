@@ -1,6 +1,6 @@
 """The marker of a sealed hour: an object of s3lake's own next to the data, once for each content of the hour.
 
-Its metadata says which content it marks, so that it is written once, renewed by a rewrite, never by who
+Its metadata names the content that it marks, so that it is written once, renewed by a rewrite, never by who
 comes late with an older tile, and never taken for data. Nobody but those who look at the bucket reads it.
 """
 
@@ -56,7 +56,7 @@ def renew_marker(store: Store, key: str, tile: Tile, body: bytes) -> bool:
 
 
 def renew_existing_marker(index: TopicIndex, sink: Sink, tile: Tile) -> None:
-    """Renew the marker of an hour that has one, after its commits were replaced: it may name keys that say too much.
+    """Renew the marker of an hour that has one, after its commits were replaced: its keys may contain too much.
 
     Raises:
         ForeignObjectError: another program's object is there.

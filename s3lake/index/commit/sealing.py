@@ -1,7 +1,7 @@
 """Sealing: which hours of a topic the index calls sealed, and up to which hour all of them are.
 
 `sealed.json` notes how far that is, because it would cost too much to read all tiles each time. It is a note of
-what tiles say, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
+what tiles contain, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
 """
 
 import itertools

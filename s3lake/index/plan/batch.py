@@ -60,7 +60,7 @@ def plan_next_batch(
 
     Raises:
         DataLossError: Kafka's log ends below what is committed, or before the tile does.
-        KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
+        KafkaUnavailableError: a topic-partition of the tile is missing in Kafka's answer.
     """
     open_intervals: dict[int, tuple[int, int]] = {}
     for partition, span in sorted(tile.partitions.items()):
@@ -88,7 +88,7 @@ def plan_offset_ranges(intervals: Intervals, kafka: TopicOffsets) -> Batch:
 
     Raises:
         DataLossError: Kafka's log does not reach an interval's end.
-        KafkaUnavailableError: a topic-partition is missing in what Kafka said.
+        KafkaUnavailableError: a topic-partition is missing in Kafka's answer.
     """
     reads: dict[int, tuple[int, int]] = {}
     expired: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""Counts of records: each is one field of `Counts`, which says what it means and how it is shown.
+"""Counts of records: each is one field of `Counts`, with its meaning and how it is shown.
 
 A task counts the records of each topic-partition, a manifest has these counts, and a tile their sums. Whatever shows
 counts goes through the fields: Dagster's metadata, metrics, commands, and the table in docs/reference/counts.md. So a

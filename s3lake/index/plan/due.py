@@ -1,4 +1,4 @@
-"""Due: which hours a sensor should ask for. Pure rules over what the index and Kafka say.
+"""Due: which hours a sensor should ask for. Pure rules over the state of the index and of Kafka.
 
 Completeness comes from the index, never from Dagster's green: whatever has a tile and is not complete is asked for
 again. The hour that is under way is asked for when enough waits in it, or has waited long enough.

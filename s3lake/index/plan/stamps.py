@@ -1,4 +1,4 @@
-"""Stamps: timestamps that say something else than the hour a record is from, noted in tiles and described for people.
+"""Stamps: timestamps outside of the hour that a record is from, noted in tiles and described for people.
 
 Hours are cut by timestamps. A producer that writes microseconds for milliseconds stamps far ahead, and Kafka then
 answers every later hour with that one record: these hours stay empty, and their records are in the hour that is open

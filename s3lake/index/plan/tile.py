@@ -1,7 +1,7 @@
 """Tiles: for one sink, topic and hour the half-open offset interval of every topic-partition.
 
 Pure rules over offsets (docs/design/commit.md, open and close). An edge, once written, never changes, but where
-`accept` says so; a topic-partition that a tile does not name is the empty interval at 0.
+`accept` records it; a topic-partition that a tile does not name is the empty interval at 0.
 """
 
 from collections.abc import Iterable, Mapping
@@ -230,7 +230,7 @@ def close_tile(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tupl
         stamped_ahead: see `Tile`.
 
     Raises:
-        KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
+        KafkaUnavailableError: a topic-partition of the tile is missing in Kafka's answer.
     """
     spans = add_partitions(tile, kafka).partitions
     return tile.revise(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 COMMIT = "s3lake-commit"
-"""Metadata name (`x-amz-meta-s3lake-commit`) that says which commit an object belongs to: its only identity."""
+"""Metadata name (`x-amz-meta-s3lake-commit`) that names the commit of an object: its only identity."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
     def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
-        """Tag a completed object with the records it has, if the configuration says so. It may be repeated."""
+        """Tag a completed object with the records it has, if it is configured. It may be repeated."""
         ...
 
     def abort_upload(self, key: str, upload: str) -> None:

@@ -32,7 +32,7 @@ class S3Connection:
         profile: the profile of the AWS configuration files.
         source: the only place where boto3 looks for credentials, as in `s3.credentials`; None for its whole chain.
         unsigned: send no credentials at all.
-        use_ssl: https if `endpoint_url` does not say.
+        use_ssl: True for https if `endpoint_url` has no scheme.
         verify: check the server's certificate; None leaves it to boto3, which does.
         ca_file: certificates to trust in place of the machine's.
         max_attempts: the number of attempts at one request, the first included; 1 for never again.

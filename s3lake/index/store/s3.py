@@ -348,7 +348,7 @@ def _parse_part(number: int, text: str) -> dict[str, Any]:
 
 
 _untagged: set[str] = set()
-"""Buckets of which a warning said that their objects get no tags."""
+"""Buckets with a logged warning that their objects get no tags."""
 _unavailable_since: dict[S3Connection, float] = {}
 """When a request last failed for good, until one succeeds."""
 

@@ -7,7 +7,8 @@ from typing import Any
 from s3lake.errors import StoreDeniedError
 from s3lake.text.masking import mask_secrets
 
-# An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
+# An error can come inside a 200 (Complete) or without a body (HEAD): its code is more exact than its status, if it has
+# one.
 _STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
 _AGAIN = {
     *("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"),
@@ -118,7 +119,7 @@ def _translate_refusal(
     if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
         return RetryableError(answer)
     remedy = "see the store's documentation for this code"
-    # An answer to HEAD has no body that says more.
+    # An answer to HEAD has no body with details.
     if status == 400 and (code == "400" or re.search("server side encryption|encryption (key|param)", message, re.I)):
         remedy = (
             "where objects are written with a key of your own, s3.objects.customer_key has to be that key, over https"

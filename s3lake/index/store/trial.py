@@ -71,7 +71,7 @@ def _try_and_remember(store: Store, memory: str, index: str, data: str) -> None:
 
 
 def ensure_keeps_objects(store: Store, data: str) -> None:
-    """Try once in a process that objects below `data` come back with their metadata, and as the configuration says.
+    """Try once in a process that objects below `data` come back with their metadata, and as configured.
 
     This is all that `exactly_once: false` needs of a store.
 

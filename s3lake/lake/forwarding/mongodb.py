@@ -150,7 +150,7 @@ class MongoDB(LedgerDestination):
 
         try:
             return decode_document(row.document)
-        # What it says of the value would be in a message.
+        # Its text, which quotes the value, would be in a message.
         except (ValueError, ArithmeticError, RecursionError, BSONError) as error:
             raise DestinationRefusedError(
                 f"{self.place}: row {row.number} of {row.file} has what a document cannot hold "

@@ -42,7 +42,7 @@ class Digest:
             return records
         for texts in content.split_records(shape, body, key):
             if shape.frame is not None and not shape.frame.between and not shape.separable:
-                self._add_bytes("", b"".join(texts))  # nothing says where one ends
+                self._add_bytes("", b"".join(texts))  # nothing marks where one ends
                 records += len(texts)
             else:
                 records += self.add_texts(texts)

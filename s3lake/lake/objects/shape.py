@@ -1,4 +1,4 @@
-"""What the objects of one stream of a commit hold, as its manifest says: format, converters, framing, envelope."""
+"""What the objects of one stream of a commit hold, as in its manifest: format, converters, framing, envelope."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ObjectShape(FileForm, frozen=True):
         columns: the columns of the files by the manifest; None if it has none.
         json_as_text: True if JSON without a schema is in columns as its text, as keys are in files of their own.
         bare_column: the one column that a datum of an Avro file is; "" if it is a record of columns.
-        uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
+        uncompared: paths of fields that some records lack or have by default, though Kafka has another value.
     """
 
     columns: Struct | None = None

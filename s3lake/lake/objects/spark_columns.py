@@ -206,7 +206,7 @@ def _can_widen(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if of.is_floating(wide):
         return bool(of.is_integer(narrow) or of.is_floating(narrow)) and wide.bit_width >= min(narrow.bit_width, 64)
     if of.is_integer(wide):
-        # An Avro file says of a number's column what its producer says: that it is microseconds, or nanoseconds.
+        # An Avro file has the unit of a number's column as its producer wrote it: microseconds, or nanoseconds.
         is_fine = (of.is_timestamp(narrow) or of.is_time64(narrow)) and narrow.unit in ("us", "ns")
         return bool(is_fine or of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width
     if of.is_string(wide):

@@ -1,7 +1,7 @@
 """Verify: Kafka and the committed objects compared record by record, without the code that landed them.
 
 What a value should look like in a file is worked out here, by code that the writer does not use; what is shared is
-listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its manifest says that it was written with.
+listed in `s3lake_tests/test_boundaries.py`. A commit is judged by the settings that its manifest records.
 """
 
 from __future__ import annotations

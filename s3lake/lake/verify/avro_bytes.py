@@ -7,7 +7,7 @@ from typing import Any
 
 _SIZES = {"null": 0, "float": 4, "double": 8}
 _MOST_EMPTY = 1_000
-"""Items without bytes that a datum may have: more are refused, because a few bytes could say any number."""
+"""Items without bytes that a datum may have: more are refused, because a few bytes could encode any number."""
 
 
 def has_empty_items(schema: Any, types: Mapping[str, Any]) -> bool:

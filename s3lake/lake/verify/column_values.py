@@ -29,7 +29,7 @@ def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
     """Return what makes JSON that is not null a value of a column; None if it stays as it is.
 
     Args:
-        by_schema: a JSON Schema says that decimals may be base64, and that texts may be JSON of anything.
+        by_schema: True if by a JSON Schema decimals may be base64, and texts may be JSON of anything.
     """
     return fold(type, partial(_cast_leaf, by_schema), _cast_list, _cast_struct, _cast_map)
 
@@ -65,7 +65,7 @@ def _holds_something(value: Any) -> bool:
 
 
 def _unquote(text: str) -> str:
-    """Return a text, or the text that it is JSON of: a column has both if a schema says nothing of a part."""
+    """Return a text, or the text that it is JSON of: a column has both if a schema does not describe a part."""
     if text[:1] != '"':
         return text
     try:

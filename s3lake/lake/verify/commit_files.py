@@ -78,7 +78,7 @@ def list_stream_shapes(shape: ObjectShape) -> dict[str, ObjectShape]:
 
 
 def count_rows(shape: ObjectShape, group: FileGroup, bodies: Mapping[str, bytes]) -> int:
-    """Count the rows of a group's first file; as many as the manifest says if nothing separates them.
+    """Count the rows of a group's first file; as many as the manifest states if nothing separates them.
 
     Raises:
         UnreadableError: it is not a file of its format.
@@ -110,7 +110,7 @@ class CommitFiles:
         *,
         in_order: bool,
     ) -> None:
-        """Prepare to read `groups`; `in_order` says that records are in files in the order of their offsets."""
+        """Prepare to read `groups`; `in_order` is True if records are in files in the order of their offsets."""
         self.groups, self._store = list(groups), store
         shapes = list_stream_shapes(shape)
         self._rows = {stream: StreamDigester(own, topic, registry) for stream, own in shapes.items() if own.separable}
@@ -197,7 +197,7 @@ class CommitFiles:
             order.add_records(own.offsets, self._texts[stream](own))
 
     def find_misordered(self, needs_records: Callable[[File], bool]) -> Iterator[str]:
-        """Yield each file that is not its records in their order; `needs_records` says if Kafka has all of a file."""
+        """Yield each file that is not its records in order; `needs_records` is True if Kafka has all of a file."""
         if self._row_order is not None:
             yield from self._row_order.compare(needs_records, "in their order", count=False)
         for order in self._orders.values():
@@ -208,7 +208,7 @@ class FileOrder:
     """Files, and what their records make one after the other, hashed on both sides.
 
     Attributes:
-        is_apart: True if a record's offset says in which file it is.
+        is_apart: True if a record's offset determines its file.
     """
 
     def __init__(self, files: Sequence[File], frame: FramingBytes) -> None:

@@ -1,15 +1,15 @@
 """One commit's part of one topic-partition: what Kafka has against what the objects hold.
 
-First a cheap look: sums of digests, in any order. Only if they differ a second one says which records and rows.
+First a cheap look: sums of digests, in any order. Only if they differ a second one finds which records and rows.
 
-Kafka may have expired a part of what a commit covers. Rows need not say their offsets, so files tell by their first and
-last offset where they belong: those wholly below the log start are not read (their size and owner are checked); those
-wholly above it are, and each of their rows needs a record; the rows of a file across the log start may answer for
+Kafka may have expired a part of what a commit covers. Rows need not contain their offsets, so files show by their first
+and last offset where they belong: those wholly below the log start are not read (their size and owner are checked);
+those wholly above it are, and each of their rows needs a record; the rows of a file across the log start may answer for
 records that Kafka still has, but need none. So a record that is lost is found as long as Kafka has it, and a row too
 many is found unless it is in a file across the log start. The same holds for a log that was cut off at its end. In a
 compacted topic as many rows may lack a record as Kafka has fewer than the commit read.
 
-A commit whose values cannot be worked out here is counted: its rows, and Kafka's records, are as many as it says.
+A commit whose values cannot be worked out here is counted: its rows, and Kafka's records, are as many as it states.
 """
 
 from __future__ import annotations

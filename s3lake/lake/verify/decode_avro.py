@@ -74,7 +74,7 @@ def build_avro_reader(text: str, references: tuple[str, ...], null_to_default: b
 
     def read(data: bytes) -> Any:
         if is_walked:
-            require_datum(schema, types, data)  # before fastavro allocates whatever they say
+            require_datum(schema, types, data)  # before fastavro allocates whatever size they name
         stream = io.BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, schema, None)

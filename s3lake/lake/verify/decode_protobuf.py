@@ -29,7 +29,7 @@ _GOOGLE = "google.protobuf."
 _JSON = tuple(f"{_GOOGLE}{name}" for name in ("Struct", "Value", "ListValue"))
 """Messages that hold any JSON."""
 _META = 1088
-"""The number of the option in which Confluent keeps what Connect's schema says."""
+"""The number of the option in which Confluent keeps Connect's schema."""
 _MOST_DIGITS = 38
 
 
@@ -364,7 +364,7 @@ _KNOWN: dict[str, tuple[str, _Read]] = {
 
 
 def _find_decimal(field: FieldDescriptor) -> _Read | None:
-    """Return what makes a decimal of the message, if its field says a scale that a column can have."""
+    """Return what makes a decimal of the message, if its field names a scale that a column can have."""
     params: dict[str, str] = {}
     for number, _, meta in wire.read_wire_fields(field.GetOptions().SerializeToString()):
         for part, _, entry in wire.read_wire_fields(meta) if number == _META else ():

@@ -59,10 +59,10 @@ class ComparedCounts:
     Attributes:
         kafka_records: committed records that Kafka delivered between the tile's start and what is committed.
         not_compared: the number of these records that were only counted: `not_checkable` has the reason.
-        landed: rows in data files: as read, or as the index says for files that lie wholly outside of what Kafka has.
+        landed: rows in data files: as read, or as in the index for files that lie wholly outside of what Kafka has.
         skipped: records that the sink leaves out: without a value, or by a filter of its transforms.
         dead_letters: records that are dead letters.
-        erased: records that the index says were taken out on purpose.
+        erased: records that were taken out on purpose, by the index.
         missing: records that Kafka has and no file, apart from those.
         duplicated: rows and dead letters that Kafka does not have, or not as often.
         files: data objects that the index lists, sidecars included.
@@ -110,7 +110,7 @@ class NotLanded:
         first: the hour, or the first of several without a tile in which Kafka has nothing.
         last: the last of them, included.
         offsets: `[first, end)` per topic-partition that is not landed; of an hour without tile as it would be cut.
-        state: what the index says of the hour.
+        state: the state of the hour in the index.
         expired: how many of the offsets Kafka no longer has.
         under_way: True if the hour, its grace included, is not over yet.
         allowed: True if that is fine.

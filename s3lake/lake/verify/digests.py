@@ -1,4 +1,4 @@
-"""Multisets of digests: sums tell whether two are equal, and places say where they differ."""
+"""Multisets of digests: sums show whether two are equal, and places where they differ."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class ExpectedRecords:
     def __init__(
         self, sink: Sink, topic: str, shape: ObjectShape, commit_range: CommitRange, *, replaces: bool
     ) -> None:
-        """Find out how; `replaces` says that a later record replaces the file of an earlier one."""
+        """Find out how; `replaces` is True if a later record replaces the file of an earlier one."""
         self.registry = sink.converter.registry.connection if sink.converter.registry else None
         self.reason = ""
         self.state: State = "counted"

@@ -37,7 +37,7 @@ class CommitRange:
 
     Attributes:
         manifest: the commit's; None if no commit covers these offsets.
-        read: what the commit says of this topic-partition.
+        read: the counts of the commit for this topic-partition.
         files: the commit's files of this topic-partition.
         landable: offsets before had expired before they could be landed.
     """
@@ -75,7 +75,7 @@ def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: Report
 
 
 def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDifference, *, replaces: bool) -> None:
-    """Check what a manifest says against itself; `replaces`: files of the sink may replace each other."""
+    """Check a manifest against itself; `replaces`: files of the sink may replace each other."""
     if (manifest.topic, manifest.hour) != (topic, tile.hour):
         report("index", f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
     keys = [file.key for file in manifest.files if not replaces]

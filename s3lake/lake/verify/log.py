@@ -63,7 +63,7 @@ class Log(Protocol):
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         """Yield committed records of `[start, end)` per topic-partition, each in offset order, up to every end.
 
-        `parts` says what else is needed of them, "key" or "headers": each costs.
+        `parts` names what else is needed of them, "key" or "headers": each costs.
 
         Raises:
             LogStartMovedError: a start is not there any more.
@@ -80,7 +80,7 @@ class SourceLog:
         self.snapshot, self.find_offset_since = source.offsets.snapshot, source.offsets.find_offset_since
 
     def is_compacted(self, topic: str) -> bool:
-        """See `Log.is_compacted`: no source says so, so every missing record is reported."""
+        """See `Log.is_compacted`: no source knows it, so every missing record is reported."""
         del topic
         return False
 

@@ -1,7 +1,7 @@
 """What should be landed and is not: hours without a tile, tiles that are not complete, the rest of the open hour.
 
 It is computed from Kafka's answers to timestamps, not from what planning would do: a pipeline that stopped, or never
-ran, leaves nothing in the index that says so.
+ran, leaves no trace in the index.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _HourCheck:
         self._low = {partition: one.log_start for partition, one in now.partitions.items()}
         self._end = {partition: one.log_end for partition, one in now.partitions.items()}
         self._edges: dict[str, Offsets] = {}
-        # The offsets of a topic that was deleted say nothing of the present one's.
+        # The offsets of a topic that was deleted have no relation to the present one's.
         self._other = bool(head.topic_id) and now.topic_id != head.topic_id
 
     def check_tile(self, hour: str) -> NotLanded | None:

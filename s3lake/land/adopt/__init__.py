@@ -1,6 +1,6 @@
 """Adopt: continue in a bucket where a connector stopped, without a gap and without a duplicate.
 
-One authority says where each topic-partition continues: the lock of a Lenses connector, else the consumer group.
+One authority decides where each topic-partition continues: the lock of a Lenses connector, else the consumer group.
 Everything else that was found can only contradict it; then the user decides.
 """
 

@@ -36,8 +36,8 @@ class Authority:
     Attributes:
         place: the consumer group or the directory of locks, for people.
         offsets: the first offset of each topic-partition that has not landed.
-        problems: topic-partition -> why the source does not say an offset for it.
-        group: the connector's consumer group, which says if the connector runs.
+        problems: topic-partition -> why the source has no offset for it.
+        group: the connector's consumer group, which shows if the connector runs.
     """
 
     place: str

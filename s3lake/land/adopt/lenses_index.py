@@ -39,7 +39,7 @@ def read_locks(
         by_value: objects are partitioned by values of the records.
 
     Returns:
-        The next offset to land by topic-partition, and the reason if the locks of one do not say it.
+        The next offset to land by topic-partition, and the reason if the locks of one do not have it.
 
     Raises:
         ConfigurationError: a document is not a lock.

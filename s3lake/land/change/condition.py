@@ -72,7 +72,7 @@ class Condition:
         """Return the numbers of the rows for which the condition is true, in order.
 
         Raises:
-            ConfigurationError: it cannot be asked of the columns that there are, which are said.
+            ConfigurationError: it cannot be asked of the columns that there are, which are named.
         """
         if not self.columns(batch.schema):  # `user` alone is a function in SQL
             raise self._unfit(key, batch.schema, "it names none of its columns")

@@ -26,7 +26,7 @@ Write = Callable[[Attempt, list[File]], Staged | None]
 
 
 class CannotChange(Exception):
-    """An hour stays as it is; the message says why."""
+    """An hour stays as it is; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def commit_staged(target: TopicSink, attempt: Attempt, staged: Staged) -> Commit
 
 
 def carry_over(manifests: Sequence[Manifest]) -> Staged:
-    """Return all that commits say of their records and form, without files."""
+    """Return all that commits record of their records and form, without files."""
     last = manifests[-1]
     return Staged(
         files=(),

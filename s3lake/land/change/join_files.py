@@ -93,7 +93,8 @@ class FileJoiner:
         """Stage the files that the sources become.
 
         Raises:
-            CannotChange: a file is not what its commit says, or a new one does not hold what its sources hold.
+            CannotChange: a file differs from its commit's record of it, or a new one does not hold what its sources
+                hold.
             S3LakeError: the store did not answer, refused, or has another object there.
         """
         spill, outputs = Spill(), dict[_Form, _NewFileSet]()

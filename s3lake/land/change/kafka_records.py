@@ -62,8 +62,8 @@ def read_kafka_records(
 ) -> Iterator[list[GivenRecord]]:
     """Yield the records of an object, some at a time; the `Parts` of its shape lack nothing.
 
-    If neither rows nor their number say an offset, it is the least that it can have been: none of `others`, the offsets
-    whose records are in no such object.
+    If neither rows nor their number determine an offset, it is the least that it can have been: none of `others`, the
+    offsets whose records are in no such object.
 
     Raises:
         UnreadableError: it is not a file of its shape.
@@ -94,14 +94,14 @@ def find_least_offsets(file: File, others: Set[int]) -> Iterator[int]:
 
 
 def read_offsets(rows: pa.RecordBatch) -> pa.Int64Array:
-    """Return the offsets that rows of an envelope say."""
+    """Return the offsets that rows of an envelope contain."""
     if "metadata" in rows.schema.names:
         return pc.struct_field(rows.column("metadata"), "offset")
     return rows.column("offset")
 
 
 def slack(shape: ObjectShape, file: File, others: Set[int]) -> int:
-    """How much greater the offset of a record may have been than `read_kafka_records` says."""
+    """How much greater the offset of a record may have been than `read_kafka_records` returns."""
     if Parts.from_shape(shape).offset:
         return 0
     strange = sum(file.first_offset <= offset <= file.last_offset for offset in others)

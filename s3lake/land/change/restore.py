@@ -142,7 +142,7 @@ class Restore:
 
     @property
     def group(self) -> str:
-        """The consumer group that says how far it is, and the id of its transactions."""
+        """The consumer group that stores its progress, and the id of its transactions."""
         name = self.target.sink.name, self.target.topic, self.into, self.hours[0], self.hours[-1]
         return f"s3lake-restore-{'-'.join(name)}"
 

@@ -1,7 +1,7 @@
 """Retention: hours that are older than a sink keeps them leave objects, index and table together.
 
-The tile stays, with a commit that has no files and says how many records it had, so no run takes the hour for one that
-was never landed, and lands it again.
+The tile stays, with a commit that has no files and records how many records it had, so no run takes the hour for one
+that was never landed, and lands it again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ REASON = "retention"
 def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = None) -> Iterator[HourChange]:
     """Yield the hours that are too old, and with `yes` delete their objects, and the manifests that name these.
 
-    `older_than_s` is how long hours are kept after their end; None for what the sink says.
+    `older_than_s` is how long hours are kept after their end; None for the sink's setting.
 
     Raises:
-        ConfigurationError: neither says it.
+        ConfigurationError: neither sets it.
         S3LakeError: the store or the table was in the way; this can be repeated.
     """
     seconds, now_ms = kept_s(target, older_than_s), hourly.now_ms()
@@ -46,10 +46,10 @@ def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = N
 
 
 def kept_s(target: TopicSink, older_than_s: float | None) -> float:
-    """Return for how long hours are kept: as requested, else as the sink says.
+    """Return for how long hours are kept: as requested, else as the sink sets it.
 
     Raises:
-        ConfigurationError: neither says it.
+        ConfigurationError: neither sets it.
     """
     seconds = target.sink.retention if older_than_s is None else older_than_s
     if seconds is None:

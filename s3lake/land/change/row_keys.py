@@ -15,11 +15,11 @@ from s3lake.records.schema.columns.time_units import find_time
 from s3lake.records.schema.columns.types import Primitive, Struct, Type, fields_of
 
 _SCHEMAS_WITH_UNITS = ("avro", "connect_json", "json_schema")
-"""Converters whose schemas say of a number that it is a time, and in which unit. Its column does not."""
+"""Converters whose schemas define that a number is a time, and its unit. Its column does not."""
 
 
 def find_key_blocker(keys: KeyLayout, shape: ObjectShape) -> str:
-    """Return the reason why columns do not say what keys read of a value. Return "" if they do."""
+    """Return the reason why columns do not contain what keys read of a value. Return "" if they do."""
     if not keys.needs("value"):
         return ""
     columns = _find_value(shape)

@@ -14,8 +14,8 @@ from s3lake.land.spark import jars, private_pyspark
 
 WRITING_S = 300.0
 """Until a JVM that writes the archive at its end has ended: 5 s on a quiet machine, minutes on a busy one."""
-_TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java says with its version what they hold
-# Java says on stdout what it leaves out of an archive, and that it goes without one that does not fit.
+_TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints with its version what they hold
+# Java prints on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
@@ -34,7 +34,7 @@ def java_options(java: Path) -> str:
 
 
 def find_archive(java: Path) -> Path:
-    """Return where the archive is, or will be: its name says which Java and which jars of Spark it is of.
+    """Return where the archive is, or will be: its name contains the version of Java and of Spark's jars.
 
     Java checks an archive once more, and goes without one that does not fit.
     """

@@ -21,7 +21,7 @@ _DIED = (
     "No space left on device",
 )
 
-_CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one says which
+_CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one names the error
 
 # What a client of Spark Connect gets if its server ended, was started again, or has closed the session.
 _LOST = (

@@ -31,7 +31,7 @@ class _Request(RetryPolicyState):
         super().__init__(patience)
         self._patience = patience
 
-    def next_attempt(self, *failure: Any) -> int | None:  # Spark 4.1 and later say which
+    def next_attempt(self, *failure: Any) -> int | None:  # Spark 4.1 and later pass it
         wait_ms = None if self._patience.at_an_end else super().next_attempt(*failure)
         if wait_ms is None:
             self._patience.at_an_end = True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def has_gateway() -> bool:
-    """Return whether this process has a JVM that answers. PySpark starts one with a session, and does not say when."""
+    """Return whether this process has a JVM that answers. PySpark starts one with a session, without a report."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
@@ -80,5 +80,5 @@ def explain_plan(frame: DataFrame) -> str:
 
 
 def find_connect_service(session: SparkSession) -> Any:
-    """Return Scala's object of the Spark Connect server, whose methods say what runs. Python has no call for it."""
+    """Return Scala's object of the Spark Connect server, whose methods return what runs. Python has no call for it."""
     return getattr(getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"), "MODULE$")

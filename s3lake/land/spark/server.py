@@ -84,7 +84,7 @@ def _start(spark: model.Spark, host: str, port: int) -> SparkSession:
 
 
 def _claim(host: str, port: int) -> None:
-    """Spark would say of a port that is taken that a constructor failed."""
+    """Raise if a port is taken: Spark would only report that a constructor failed."""
     try:
         socket.create_server((host, port)).close()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What is said while something starts: it takes seconds, on a busy machine a minute, and looks like a standstill."""
+"""Messages while something starts: it takes seconds, on a busy machine a minute, and looks like a standstill."""
 
 from __future__ import annotations
 

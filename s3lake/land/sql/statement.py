@@ -23,7 +23,7 @@ _NEVER_RIGHT = re.compile(r"\[(?:WRONG_NUM_ARGS|UNRESOLVED_ROUTINE|UNRESOLVED_CO
 _OPTIONS = "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
 # Spark would leave out a field `_corrupt_record`, and fail on a number of more than 1,000 digits.
 _EXACTLY = "map('mode', 'FAILFAST', 'columnNameOfCorruptRecord', '__s3lake_corrupt', 'maxNumLen', '2147483647')"
-# A null says nothing of its type: where Spark does not accept it plain, it may be a list's.
+# A null does not show its type: where Spark does not accept it plain, it may be a list's.
 _NULLS = ("NULL", "CAST(NULL AS ARRAY<STRING>)", "CAST(NULL AS STRING)")
 _MOST_TRIES = 27
 

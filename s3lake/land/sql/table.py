@@ -2,7 +2,7 @@
 
 A sink with expressions or a filter has two stages in Spark. `Tabulate` is the first: transforms, then the named fields
 as typed columns. A field may have another type in each record, so each has a column for each kind of value, and
-`__shape` says which of them a record uses: a record's result never depends on its neighbours. The second stage, the
+`__shape` selects the one that a record uses: a record's result never depends on its neighbours. The second stage, the
 pipeline's, puts what Spark computed into the value. Every record comes through, refused and filtered ones with a mark,
 so that counts and dead letters are whole.
 """

@@ -1,4 +1,4 @@
-"""What a Spark task says to the driver: one encoded outcome a row, because exceptions lose their type on the way."""
+"""What a Spark task returns to the driver: one encoded outcome a row, because exceptions lose their type on the way."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
         refusal_reasons: why records were refused.
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
-        words: what columns are in words, as the records' own schemas say it.
+        words: descriptions of columns, from the records' own schemas.
         large: see `Grown`.
     """
 

@@ -53,7 +53,7 @@ class Work:
         projection: the sink's SQL.
         needs: Kafka columns that transforms or SQL ask for.
         look_only: read only to see the columns; stage nothing.
-        dead_letter_topic: gets refused records too, before the task says that it is done.
+        dead_letter_topic: gets refused records too, before the task reports that it is done.
         log: what is logged of a refused record: `none`, its offset, stage and `reason`, or the rest of its `place` too.
         witness: a function that is called with each refused record; only in the driver's process.
     """
@@ -300,7 +300,7 @@ def count_records(
 
 
 def find_time_range(timestamps: pa.Int64Array) -> tuple[int, int]:
-    """Return the earliest and the latest timestamp. One that is not above 0 says nothing; without any it is (0, 0)."""
+    """Return the earliest and the latest timestamp. One that is not above 0 is unknown; without any it is (0, 0)."""
     ends = pc.min_max(timestamps).as_py()
     if ends["min"] is not None and ends["min"] <= 0:
         ends = pc.min_max(timestamps.filter(pc.greater(timestamps, 0))).as_py()

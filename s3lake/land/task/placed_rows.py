@@ -79,7 +79,7 @@ def split_rows(
         original: row by row these records, as Kafka has them.
     """
     if not keys.has_tombstones and part.values is not None and keys.fixed_group(partition) is not None:
-        batch = original = batch.select(["offset", "timestamp"])  # nothing else of the records says where they go
+        batch = original = batch.select(["offset", "timestamp"])  # nothing else of the records decides where they go
     records = take_rows(batch, part.rows)
     values = records.column("value") if part.values is None else part.values
     kafka_records = records if original is batch else take_rows(original, part.rows)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 Witness = Callable[[int, int, str, str], None]
-"""Told topic-partition, offset, stage and reason of each refused record."""
+"""A function that gets topic-partition, offset, stage and reason of each refused record."""
 
 
 class RefusedRecords:
@@ -78,7 +78,7 @@ class RefusedRecords:
 
 
 def log(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals, *, place: bool) -> None:
-    """Say which rows are refused, and why; with `place`, also when they were written."""
+    """Log which rows are refused, and why; with `place`, also when they were written."""
     offsets, stamps = rows.column("offset"), to_milliseconds(rows)
     for row, reason in refusals.items():
         timestamp = f", timestamp {stamps[row]}" if place else ""

@@ -47,7 +47,7 @@ class Code:
 
 
 def find_code(context: LaunchRunContext) -> Code | None:
-    """Return the code of a run. None if the run has no code server, or does not say where its definitions are.
+    """Return the code of a run. None if the run has no code server, or does not name the place of its definitions.
 
     Raises:
         DagsterUserCodeUnreachableError: the code server does not answer.

@@ -1,4 +1,4 @@
-"""Convert one batch of a topic-partition to what the encoders write, and say why a record is refused."""
+"""Convert one batch of a topic-partition to what the encoders write, and give the reason why a record is refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Encoders: payloads in, a file's bytes out as they come. One small file per format, the same three verbs.
 
-To add a format: write its encoder, and say what the format is in `formats.py`.
+To add a format: write its encoder, and describe the format in `formats.py`.
 """
 
 import functools

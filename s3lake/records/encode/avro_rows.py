@@ -147,7 +147,7 @@ def _encode_varints(values: npt.NDArray[Any], branch: _Branch | None) -> pa.Bina
 
 
 def _cut(rows: Bytes, lengths: npt.NDArray[Any], branch: _Branch | None) -> pa.BinaryArray:
-    """The first bytes of each row, as many as `lengths` says; of a null's only the first, which says so."""
+    """The first bytes of each row, as many as in `lengths`; of a null's only the first, which marks it."""
     if branch is not None and not branch.valid.all():
         rows[~branch.valid, 0] = branch.null
         lengths[~branch.valid] = 1

@@ -17,7 +17,7 @@ _UUID_TEXT = 36
 _DIGITS = [at for at in range(_UUID_TEXT) if at not in (8, 13, 18, 23)]
 
 ENCODED = b"s3lake.encoded"
-"""Marks a batch of finished records in its schema's metadata; with what the file says before the first of them."""
+"""Marks a batch of finished records in its schema's metadata; with what the file has before the first of them."""
 
 
 def wrap_encoded(records: pa.BinaryArray, beginning: bytes) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ def prepare(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.Binar
 
 
 def list_headerless_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
-    """The columns of a file that does not say them itself, by the schema of its encoded rows; None of all others."""
+    """The columns of a file that does not have them itself, by the schema of its encoded rows; None of all others."""
     if form.type != "csv" or form.header or schema is None:
         return None
     return tuple(next(csv.reader(io.StringIO(schema.metadata[ENCODED].decode(), newline=""))))

@@ -80,7 +80,7 @@ class FormatSpec:
         rule: what it asks of columns.
         framing: the text before the first record, between two, and after the last; None if the format has no
             text around records.
-        packed: whether the codec is inside of the file, so that its name does not say it.
+        packed: whether the codec is inside of the file, so that its name does not show it.
         styles: the styles of envelopes that it can hold.
         encoder: module and class of its encoder, which takes a form, what takes the bytes, a disk, and how many bytes
             it holds back.

@@ -23,7 +23,7 @@ class Joiner(Protocol):
     """One file being made of others."""
 
     def add(self, body: BinaryIO) -> int | None:
-        """Take the records of a file that lies open at its beginning: how many, where its format says it."""
+        """Take the records of a file that lies open at its beginning: how many, if its format states it."""
         ...
 
     def close(self) -> None:

@@ -122,7 +122,7 @@ class ParquetJoiner:
     """Rows of several files with the same columns: read here, written by the thread `behind`."""
 
     def __init__(self, encoder: Encoder, schema: bytes, behind: BackgroundWork) -> None:
-        """`schema` is what `schema_of` says of each of the files."""
+        """`schema` is the result of `schema_of` for each of the files."""
         self._encoder, self._behind = encoder, behind
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 

@@ -53,7 +53,7 @@ def parse_element(text: str) -> tuple[str, Piece]:
     `_partition` is a number without padding.
 
     Raises:
-        ValueError: it is invalid; the message says what is allowed.
+        ValueError: it is invalid; the message names what is allowed.
     """
     try:
         return _parse(text)

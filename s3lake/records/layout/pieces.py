@@ -19,7 +19,7 @@ Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
 
 
 class NoObjectKeyError(ValueError):
-    """A record has no valid object key; the message says why."""
+    """A record has no valid object key; the message has the reason."""
 
 
 @dataclass(frozen=True)

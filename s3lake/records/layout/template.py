@@ -1,7 +1,7 @@
 """Templates of keys: `{topic}/{field:type}/{time:yyyy/MM}/{partition:05}-{offset:020}`. docs/layouts.md is its manual.
 
 Text is kept, `{{` and `}}` are braces. A number takes a length: with a zero before it the number is filled up
-with zeros on the left, without one as `layout.padding` says.
+with zeros on the left, without one as `layout.padding` sets it.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class SchemaWithPayload(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SchemaError(ValueError):
-    """A schema that Connect does not have; the message says where in it, and what there is."""
+    """A schema that Connect does not have; the message has the place in it, and what is there."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Schema:
 
     Attributes:
         name: the name of a struct; None if it has no name.
-        detail: what the schema says besides the type; None if it says nothing, and everything may be null.
+        detail: what the schema has besides the type; None if it has nothing, and everything may be null.
         file: the schema of Avro files that hold the values as they came; None if they are written again.
     """
 
@@ -393,7 +393,7 @@ _PRIMITIVES = {
     "int16": _Node(Primitive.INT32, _integer(16)),
     "int32": _Node(Primitive.INT32, _integer(32)),
     "int64": _Node(Primitive.INT64, _integer(64)),
-    "float": _Node(Primitive.FLOAT, int | float),  # an integer stays one: who makes the column says whether it fits
+    "float": _Node(Primitive.FLOAT, int | float),  # an integer stays one: who makes the column decides whether it fits
     "double": _Node(Primitive.DOUBLE, int | float),
     "string": _Node(Primitive.STRING, str),
     "bytes": _Node(Primitive.BINARY, bytes),

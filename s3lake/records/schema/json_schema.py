@@ -283,7 +283,7 @@ class _SchemaDocuments:
         if not properties and (more is True or "patternProperties" in schema):
             return _ANYTHING
         required = schema["required"] if isinstance(schema.get("required"), list) else []
-        patterns = schema.get("patternProperties")  # other properties that `additionalProperties` says nothing of
+        patterns = schema.get("patternProperties")  # other properties, which `additionalProperties` does not cover
         fields = []
         for name, described in _sort_properties(properties):
             inner = self._read_inner(described, base, f"{path}.{name}", inside)
@@ -314,7 +314,7 @@ def _list_branches(schema: dict[str, Any]) -> list[Any] | None:
         nulls = [{"type": "null"}] if len(types) < len(schema["type"]) else []
         return [*({**schema, "type": name} for name in types), *nulls]
     if "type" in schema or "properties" in schema:
-        return None  # the words next to it say more of the same value, and give it no other type
+        return None  # the words next to it describe the same value, and give it no other type
     for word in ("oneOf", "anyOf"):
         if isinstance(schema.get(word), list):
             return list(schema[word])
@@ -340,7 +340,7 @@ def _type_of(schema: dict[str, Any]) -> str | None:
 
 
 def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
-    """Connect's type of a number, a text or a truth value; `connect.type` says more than JSON Schema has words for."""
+    """Connect's type of a number, a text or a truth value; `connect.type` is more exact than JSON Schema."""
     connect, title = schema.get("connect.type"), schema.get("title")
     if connect == "bytes" and title == f"{_LOGICAL}Decimal":
         return {"type": "bytes", "name": title, "parameters": schema.get("connect.parameters") or {}}

@@ -68,12 +68,12 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def hide_secrets(text: str, properties: Mapping[str, str]) -> str:
-    """Mask the secrets of `properties` in what librdkafka, a broker or a provider of tokens says: they quote."""
+    """Mask the secrets of `properties` in messages of librdkafka, a broker or a provider of tokens: they quote."""
     return mask_secrets(text, [value for name, value in properties.items() if mask_value(name, value) != value])
 
 
 class ErrorLog:
-    """The last error of a client's connections, without secrets: "" or "; what it says".
+    """The last error of a client's connections, without secrets: "" or "; its text".
 
     librdkafka mends connections by itself, and would write several lines a second to stderr while brokers are down.
 
@@ -90,7 +90,7 @@ class ErrorLog:
 
     def record(self, name: str, text: str) -> None:
         """Keep an error by its name and librdkafka's text."""
-        if name != "_ALL_BROKERS_DOWN":  # says nothing that the one before it did not
+        if name != "_ALL_BROKERS_DOWN":  # has nothing that the one before it did not have
             self.name, self.text = name, hide_secrets(text, self._settings)
 
     def record_error(self, error: KafkaError) -> None:

@@ -38,7 +38,7 @@ class ConsumerGroup:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def publish(self, topics: Mapping[str, Mapping[int, int]]) -> None:
-        """Set the offsets of topics in one request. If the brokers refuse, a warning says so."""
+        """Set the offsets of topics in one request. If the brokers refuse, a warning is logged."""
         published = [TopicPartition(topic, *one) for topic, offsets in topics.items() for one in offsets.items()]
         if not published or (self.bootstrap_servers, self.name) in _refused:
             return

@@ -1,8 +1,8 @@
 """The dead letter topic: refused records once more in Kafka, with the headers that Kafka Connect's own would have.
 
-At least once, where the dead letters in the bucket are exactly once: a task produces before it says that it is done, so
-a crash may repeat records and cannot lose one. Workers import this module; confluent_kafka only when there is something
-to produce.
+At least once, where the dead letters in the bucket are exactly once: a task produces before it reports that it is done,
+so a crash may repeat records and cannot lose one. Workers import this module; confluent_kafka only when there is
+something to produce.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class DeadLetterTarget:
             create(offsets.admin, self.name, self.replication_factor, only_validate=True)
 
     def build_headers(self, dead_letter: DeadLetter) -> list[Header]:
-        """Return the headers of the refused record, and the context if `context_headers` says so."""
+        """Return the headers of the refused record, and the context if `context_headers` is set."""
         own = [(header["key"], header["value"]) for header in dead_letter.headers or ()]
         if not self.context_headers:
             return own

@@ -174,7 +174,7 @@ class KafkaOffsets:
             except _Retry as reason:
                 query.pause(str(reason))
             else:
-                # Only now is an earlier outage over: librdkafka says once, and not again with every question, that
+                # Only now is an earlier outage over: librdkafka reports once, and not again with every question, that
                 # it was not given a token.
                 client.poll(0)
                 log.clear()
@@ -265,7 +265,7 @@ class _Query:
         )
 
     def read_metadata(self) -> Mapping[str, TopicMetadata]:
-        """Return what the brokers say of all topics, by name."""
+        """Return the brokers' metadata of all topics, by name."""
         try:
             return self._client.list_topics(timeout=self._remaining_s()).topics
         except KafkaException as error:
@@ -305,7 +305,7 @@ class _Query:
         return self._unavailable(f"{error.name()}: {error.str()}")
 
     def _unavailable(self, why: str) -> KafkaUnavailableError:
-        self._client.poll(0)  # the reason for a connection's end, a wrong password say, is only reported there
+        self._client.poll(0)  # the reason for a connection's end, such as a wrong password, is only reported there
         return KafkaUnavailableError(
             f"Kafka at {self._servers} did not tell {self._what} within {self._timeout_s:g} s: {why}{self._log}. "
             f"{REMEDY}."

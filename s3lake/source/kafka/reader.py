@@ -1,8 +1,8 @@
 """Records of exactly the offsets that were planned, read by librdkafka inside the task that lands them.
 
 Spark plans and runs the tasks; records never pass its JVM. A reader sees committed records only. It is done when it has
-seen the last offset of its range or one behind it, or when the brokers say that the log goes no further: ranges may end
-in transaction markers, aborted records and compacted gaps, which are never delivered.
+seen the last offset of its range or one behind it, or when the brokers report that the log goes no further: ranges may
+end in transaction markers, aborted records and compacted gaps, which are never delivered.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _RangeReader:
                     if asked == 1:
                         self._renew_client()
                     silent = time.monotonic()
-            self._log.clear()  # only now is it over: some of it is said once, and not for every range
+            self._log.clear()  # only now is it over: some of it is reported once, and not for every range
         finally:
             self._consumer.unassign()
 
@@ -184,7 +184,7 @@ class _RangeReader:
                 f"Kafka at {self._servers} does not let this user read {where}: {name}: {text}. To go "
                 "on: allow it to Read and Describe the topic, or correct kafka.properties"
             )
-        # Whatever librdkafka gives up on, a corrupt batch say, it would go on behind.
+        # Whatever librdkafka gives up on, such as a corrupt batch, it would go on behind.
         raise TransientError(
             f"{where}, offset {self._next}: Kafka's answer cannot be read: {name}: {text}; nothing of "
             "this micro-batch is visible. If this stays so, the log is damaged there"

@@ -18,7 +18,7 @@ def parse_zone(text: str) -> tzinfo:
     """Return the zone that `text` is for Joda-Time or java.time: `Europe/Kyiv`, `EST`, `+02:00`, `GMT+2`, `Z`.
 
     Raises:
-        ValueError: it is not a zone; the message says what to write.
+        ValueError: it is not a zone; the message has what to write.
     """
     if text in ("UTC", "Z", "UT"):
         return timezone.utc

@@ -94,7 +94,7 @@ def _list_s3_settings(connection: S3Connection) -> dict[str, str]:
 
 
 def _name_keys(service: str, keys: Keys, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys as properties of a service; none if the catalog's own properties say who asks it."""
+    """Return the keys as properties of a service; none if the catalog's own properties name its user."""
     own = [name for name in properties if name.startswith((f"{service}.", "client."))]
     return {} if any(name.endswith(_IDENTITIES) for name in own) else {f"{service}.{n}": t for n, t in keys.items()}
 

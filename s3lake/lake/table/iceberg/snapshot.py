@@ -1,4 +1,4 @@
-"""One snapshot: hours of a table become what the index says of them, together with the table's ledger."""
+"""One snapshot: hours of a table get their state in the index, together with the table's ledger."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class TableDifference:
 def find_table_differences(
     index: TopicIndex, ledger: Ledger, hours: Iterable[str], *, also_equal: bool = False
 ) -> list[TableDifference]:
-    """Return the hours, of those requested, in which the ledger is not what the index says now; or all of them."""
+    """Return the hours, of those requested, in which the ledger differs from the index now; or all of them."""
 
     def compare(hour: str) -> TableDifference | None:
         stored, noted = index.tile(hour), ledger.get(hour, ())

@@ -1,7 +1,7 @@
 """The contract of a sink with its values: what they must be, and what is done with fields that depart from it.
 
 Fields are held against the columns that were recorded when a micro-batch began. A field that departs from them is taken
-out of its record if the sink says so, and counted; else its record is refused, or the micro-batch fails.
+out of its record if the sink allows it, and counted; else its record is refused, or the micro-batch fails.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
     try:
         return jsonschema_rs.validator_for(dict(rules), retriever=_refuse_other)
     except jsonschema_rs.ValidationError as error:
-        raise ValueError(f"no JSON Schema: {error.message}{_say_where(error.instance_path)}"[:_SHOWN]) from None
+        raise ValueError(f"no JSON Schema: {error.message}{_format_place(error.instance_path)}"[:_SHOWN]) from None
 
 
 def _find_broken(rules: bytes, value: Any) -> str | None:
@@ -311,10 +311,10 @@ def _find_broken(rules: bytes, value: Any) -> str | None:
     except ValueError:  # the validator's limit of recursion
         return "nested too deeply"
     rule = "/".join(map(str, error.schema_path))
-    return f"rules: {rule} does not hold{_say_where(error.instance_path)}"[:_SHOWN]
+    return f"rules: {rule} does not hold{_format_place(error.instance_path)}"[:_SHOWN]
 
 
-def _say_where(path: list[str | int]) -> str:
+def _format_place(path: list[str | int]) -> str:
     return f" at {'.'.join(map(str, path))}" if path else ""
 
 

@@ -51,7 +51,7 @@ class Misfit(ValueError):
     """A value does not fit its column. The message names the field and its type, and never quotes the value."""
 
     def __init__(self, type: Type, path: str = "", *, is_rounded: bool = False, reason: str = "") -> None:
-        """`reason` says what is wrong where more is known than that the value does not fit."""
+        """`reason` is what is wrong, if more is known than that the value does not fit."""
         self.type, self.path, self.is_rounded, self.reason = type, path, is_rounded, reason
         if reason:
             mistake = reason

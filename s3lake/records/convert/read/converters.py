@@ -59,7 +59,7 @@ class ConverterSpec:
         enveloped: whether `{"schema": …, "payload": …}` may be around a value.
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
-        versioned: whether each value says which version of a schema it was written with.
+        versioned: True if each value names the version of the schema that it was written with.
         has_defaults: whether schemas of values have defaults, which a null may become.
         framed: whether values are in Kafka neither texts nor taken as they are: with the id of their schema before
             them, or numbers. What looks at them before conversion does has to make them JSON.

@@ -111,7 +111,7 @@ class Column:
         schemas: the schemas of the rows; None if no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
         is_checked: whether JSON has passed the gate.
-        units: the schemas that say the unit of times in lines which have no schema themselves.
+        units: the schemas that define the unit of times in lines which have no schema themselves.
     """
 
     converter: str
@@ -172,7 +172,7 @@ class Column:
         )
 
     def times(self, path: tuple[str, ...]) -> pa.StringArray | None:
-        """Return what the field at a path is by each row's schema. Return None if no schema says."""
+        """Return what the field at a path is by each row's schema. Return None if no schema defines it."""
         schemas = self.schemas or self.units
         return schemas.times(path) if schemas and path else None
 
@@ -274,7 +274,7 @@ class Rows:
 
     def column(self, part: str) -> Column:
         column = self.key if part == "key" else self.value
-        assert column is not None, "Conversion.needs says that keys are needed"
+        assert column is not None, "Conversion.needs contains the keys"
         return column
 
     @property

@@ -24,8 +24,9 @@ class Part:
         values: their values as JSON texts where these are not what Kafka has; else None.
         names: the name of each value's schema; None if no value of the batch has one. Rows of columns have one name.
         keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
-        times: what the field with the layout's time is by each value's schema: `timestamp_us`; None if no schema says.
-        words: what columns are in words, as the records' own schemas say it.
+        times: what the field with the layout's time is by each value's schema: `timestamp_us`; None if no schema
+            defines it.
+        words: descriptions of columns, from the records' own schemas.
     """
 
     rows: pa.Int64Array | None

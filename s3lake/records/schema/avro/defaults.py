@@ -50,7 +50,7 @@ def read_default(default: Any, schema: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _read_fields(default: Any, fields: Any, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what a record's default says of its fields; one that it does not name has a default of its own."""
+    """Read the fields in a record's default; one that it does not name has a default of its own."""
     read = {}
     for field in fields:
         if field["name"] in default:

@@ -1,4 +1,4 @@
-"""Logical types of Avro schemas: a valid one says what a value means, any other is as if it were not there.
+"""Logical types of Avro schemas: a valid one defines what a value means, any other is as if it were not there.
 
 Avro's specification, "Logical Types": "Language implementations must ignore unknown logical types when reading, and
 should use the underlying Avro type. If a logical type is invalid, for example a decimal with scale greater than its
@@ -52,7 +52,7 @@ def _is_decimal(schema: dict[str, Any]) -> bool:
 
 
 def strip_invalid(schema: Any) -> Any:
-    """Return a schema without the logical types that are not valid; what else it says stays.
+    """Return a schema without the logical types that are not valid; its other parts stay.
 
     Unknown ones are valid to keep: readers ignore them. An invalid one of Avro's own makes some readers refuse a file.
     """

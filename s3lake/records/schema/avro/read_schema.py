@@ -76,7 +76,7 @@ _DEBEZIUM = {
     ("long", "io.debezium.time.MicroTimestamp"): "timestamp-micros",
     ("long", "io.debezium.time.NanoTimestamp"): "timestamp-nanos",
 }
-"""Debezium says in the name of Connect's schema what a number is, and names no logical type."""
+"""Debezium defines a number by the name of Connect's schema, and names no logical type."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SchemaNode:
         plain: the schema that datums are read with; with the `scale` of a decimal whose column has another.
         written: the schema as a file has it; None if its values would not read back as its column's do: a union of
             several types, a field that is only null, a logical type that its column shows in another way.
-        detail: what the schema says of the column besides its type.
+        detail: what the schema has of the column besides its type.
     """
 
     type: Type
@@ -311,7 +311,7 @@ def _name_branches(branches: list[Any]) -> list[str]:
 
 
 def _list_properties(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what a schema, or a field, says besides its structure: properties of its producer or of its readers."""
+    """Return what a schema, or a field, has besides its structure: properties of its producer or of its readers."""
     return {name: value for name, value in schema.items() if name not in _STRUCTURE}
 
 
@@ -324,7 +324,7 @@ def _detail_of(
 
 
 def _detail_of_logical(schema: dict[str, Any]) -> Detail:
-    """Return the detail of a logical type that its column's type says."""
+    """Return the detail of a logical type that its column's type has."""
     return _detail_of(schema, without=("logicalType", "precision", "scale"))
 
 

@@ -1,7 +1,7 @@
 """Avro schemas written, as files have them: of columns, and of datums that stay the bytes that the producer wrote.
 
-Of columns logical types keep their meaning, and so does what Arrow's fields say: a field can be null unless it says
-otherwise, and null is the default unless the field has another one.
+Of columns logical types keep their meaning, and so do the properties of Arrow's fields: a field can be null unless it
+has otherwise, and null is the default unless the field has another one.
 """
 
 from __future__ import annotations

@@ -103,11 +103,11 @@ def type_of(arrow: pa.DataType, levels: int = sys.maxsize) -> Type:
     return UNKNOWN if of.is_null(arrow) else _PRIMITIVES.get(arrow, Primitive.STRING)
 
 
-# Columns with what their schema says besides types: nullable or not, the rest in the metadata of fields
+# Columns with what their schema has besides types: nullable or not, the rest in the metadata of fields
 
 
 def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.RecordBatch:
-    """Return rows with what the schema of their record, called `name`, says."""
+    """Return rows with the schema of their record, called `name`."""
     inner = detail.inner or (Detail(),) * batch.num_columns  # a message of Protobuf that was extracted has none
     fields = zip(batch.schema, batch.columns, inner, strict=True)
     columns = [make_column(field.name, array, type_of(field.type), each) for field, array, each in fields]
@@ -127,7 +127,7 @@ def _strip_doc(detail: Detail) -> Detail:
 
 
 def make_column(name: str, array: pa.Array, type: Type, detail: Detail) -> tuple[pa.Field, pa.Array]:
-    """Return the field and the values of a column; a record without a value has nulls, whatever its schema says."""
+    """Return the field and the values of a column; a record without a value has nulls, whatever its schema."""
     field = _make_field(name, type, structs.replace(detail, required=False) if array.null_count else detail)
     return field, _retype(array, field)
 

@@ -1,6 +1,6 @@
-"""What a producer's schema says of columns besides their types: what is never null, defaults, names of records.
+"""What a producer's schema has of columns besides their types: what is never null, defaults, names of records.
 
-Files say the same, so that a connector's and ours are one table.
+Files contain the same, so that a connector's and ours are one table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALONE = b"s3lake.alone"
 """Metadata of a schema of one column: Avro files hold its values, without a record round each."""
 
 PROPERTIES = b"s3lake.properties"
-"""Metadata of a schema or of a field: what Avro's schema of the type says that only its readers know, as JSON."""
+"""Metadata of a schema or of a field: properties of Avro's schema of the type that only its readers know, as JSON."""
 
 FIELD_PROPERTIES = b"s3lake.field_properties"
 """Metadata of a field: the same of the field itself."""
@@ -48,11 +48,11 @@ class Detail(msgspec.Struct, frozen=True):
         default: the default as Avro's JSON spells it; None for none, and for null.
         name: the name of a record, with its namespace; None if it has no name.
         inner: the details of a list's items, a map's values, a struct's fields in order.
-        doc: what it is in words, where Connect's schema says it.
-        version: the version of Connect's schema, if it says one.
-        properties: what Avro's schema of the type says for its readers, such as `connect.name`: a JSON object.
+        doc: its description, if Connect's schema has one.
+        version: the version of Connect's schema, if it has one.
+        properties: the properties in Avro's schema of the type for its readers, such as `connect.name`: a JSON object.
         field_properties: the same of the field itself, its `order` among them.
-        time: the type that says the unit of numbers that are times by their schema: `timestamp_us`.
+        time: the type with the unit of numbers that are times by their schema: `timestamp_us`.
     """
 
     required: bool = False
@@ -71,7 +71,7 @@ REQUIRED = Detail(required=True)
 
 @functools.lru_cache(maxsize=4096)
 def strip_to_nullability(detail: Detail) -> Detail:
-    """Return what Parquet has of it: a column is optional or required, and nothing else is said."""
+    """Return what Parquet has of it: a column is optional or required, and nothing else."""
     return Detail(detail.required, inner=tuple(map(strip_to_nullability, detail.inner)))
 
 
@@ -119,6 +119,6 @@ def list_names(detail: Detail) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def list_descriptions(type: Type, detail: Detail | None) -> Mapping[str, str]:
-    """Return what a struct's fields are in words, if Connect's schema says it."""
+    """Return the descriptions of a struct's fields, if Connect's schema has them."""
     inner = zip(fields_of(type), detail.inner if detail else (), strict=False)
     return {name: each.doc.strip() for name, each in inner if each.doc and each.doc.strip()}

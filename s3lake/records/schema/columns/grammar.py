@@ -32,12 +32,12 @@ _REST = re.compile(r".+", re.DOTALL)
 
 
 def parse(text: str) -> Type:
-    """Return the type that `text` spells.
+    """Return the type that `text` names.
 
     Field names of a struct that are not plain names are in double quotes or backticks.
 
     Raises:
-        ValueError: it spells none; the message says where, and what is allowed.
+        ValueError: it names none; the message has the position, and what is allowed.
     """
     reader = _TypeParser(text)
     type = reader.read_type(0)

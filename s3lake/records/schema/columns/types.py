@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class Primitive(Enum):
-    """A type without parameters. Times are to the millisecond where they do not say otherwise, timestamps in UTC."""
+    """A type without parameters. Times are to the millisecond unless they name another unit, timestamps in UTC."""
 
     BOOL = "bool"
     INT32 = "int32"

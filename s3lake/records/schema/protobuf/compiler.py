@@ -77,7 +77,7 @@ def read_message_of_set(descriptors: bytes, name: str) -> Descriptor:
 
 
 def read_comments(text: str, references: Mapping[str, str]) -> dict[str, str]:
-    """Return what comments say of the columns of a registered schema's first message.
+    """Return the comments on the columns of a registered schema's first message.
 
     Raises:
         SchemaError: it is not valid.
@@ -87,7 +87,7 @@ def read_comments(text: str, references: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_comments_of_set(descriptors: bytes, name: str) -> dict[str, str]:
-    """Return what comments say of a message of a descriptor set, which `protoc --include_source_info` adds to it."""
+    """Return the comments on a message of a descriptor set, which `protoc --include_source_info` adds to it."""
     files = descriptor_pb2.FileDescriptorSet()
     try:
         files.ParseFromString(descriptors)

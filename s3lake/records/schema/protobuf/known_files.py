@@ -37,7 +37,7 @@ message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }
 }
 """Name -> text."""
 FIELD_META = "confluent.field_meta"
-"""The option of a field in which Confluent keeps what Connect's schema says of it."""
+"""The option of a field in which Confluent keeps Connect's schema of it."""
 
 
 def list_type_files() -> dict[str, Path]:

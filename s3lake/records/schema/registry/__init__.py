@@ -65,7 +65,7 @@ class RegisteredSchema:
 
 
 class UnknownSchema(LookupError):
-    """The registry has no such schema, or none that can be used; the message says which.
+    """The registry has no such schema, or none that can be used; the message names it.
 
     Attributes:
         code: the `error_code` of the registry's answer, 0 without one.

@@ -175,7 +175,7 @@ class TypedRun:
         return [*others, *changed]
 
     def _list_records(self, group: Group) -> Iterator[Record]:
-        """Yield the records of a group; of keys and values with a schema it says only whether they are null."""
+        """Yield the records of a group; of keys and values with a schema they show only whether they are null."""
         record = Record(self.topic, self.wallclock_ms)
         stamps = group.kafka.column("timestamp").cast(pa.int64()).to_pylist()
         places = (group.kafka.column(name).to_pylist() for name in ("partition", "offset"))
@@ -317,7 +317,7 @@ def _mark_nulls(typed: Typed) -> list[Any]:
 
 
 def _decode_typed(group: Group, side: Side, step: Step) -> list[Any]:
-    """Return what a step reads of keys or values: of structs only the field that it asks for, if it says which."""
+    """Return what a step reads of keys or values: of structs only the field that it asks for, if it names one."""
     whole = getattr(group, side)
     if not isinstance(whole, Typed):
         return list(whole)

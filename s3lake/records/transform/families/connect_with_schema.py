@@ -246,7 +246,7 @@ def header_from(side: Side, fields: Sequence[str], headers: Sequence[str], move:
         refused = dict.fromkeys(nulls, f"the {side} is null, a struct is needed")
     columns = [list(map(to_header, group_values.to_values(members[name].array, members[name].type))) for name in fields]
     rows = zip(*columns, strict=True)
-    assert group.headers is not None, "the step says that it adds headers"
+    assert group.headers is not None, "the step declares that it adds headers"
     added = [[*own, *zip(headers, row, strict=True)] for own, row in zip(group.headers, rows, strict=True)]
     group = replace(group, headers=added)
     if move:

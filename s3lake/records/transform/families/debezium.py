@@ -77,7 +77,7 @@ class Unwrapping:
 
     @property
     def marks(self) -> bool:
-        """True if each row says whether it is deleted."""
+        """True if each row shows whether it is deleted."""
         return self.deletes == "rewrite"
 
     def list_tombstone_headers(self) -> list[Header]:

@@ -265,7 +265,7 @@ def _insert_headers(paths: Mapping[str, Path], added: Sequence[Path]) -> Callabl
     def insert(typed: Typed, group: Group, refused: Refusals) -> Typed:
         if not added:
             return typed
-        assert group.headers is not None, "the step says that it reads headers"
+        assert group.headers is not None, "the step declares that it reads headers"
         texts = [dict(list_header_fields(paths, headers)) for headers in group.headers]
         members = open_fields(typed)
         for path in added:

@@ -11,7 +11,7 @@ from s3lake.records.transform.step.schema_group import Changed, Group
 
 
 def name_by_schema(side: Side, find_topic: Callable[[str], str], group: Group) -> Changed:
-    """Name the topic of all records after their schema, or as the transform says."""
+    """Name the topic of all records after their schema, or as the transform sets it."""
     name = group.side(side).schema.name
     try:
         if name is None:

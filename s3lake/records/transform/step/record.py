@@ -126,7 +126,7 @@ def change_headers(change: Callable[[list[Header]], list[Header]]) -> Step:
 def add_headers(
     list_headers: Callable[[Record], list[Header]], reads: frozenset[str] = frozenset(), field: str | None = None
 ) -> Step:
-    """Return the step that adds headers, of one field of a key or value if it says which."""
+    """Return the step that adds headers, of one field of a key or value if it names one."""
 
     def apply(record: Record) -> None:
         record.headers.extend(list_headers(record))

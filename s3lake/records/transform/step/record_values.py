@@ -156,7 +156,7 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
         mark: marks the instants of the data's schema.
 
     Raises:
-        TransformError: the data is not what the converter says.
+        TransformError: the data is not valid for the converter.
     """
     if data is None or CONVERTERS[converter].gives == "bytes":
         return data

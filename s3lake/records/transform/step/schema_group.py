@@ -1,7 +1,7 @@
 """Records with a schema in a chain: a schema and a column of values, as Kafka Connect has a schema and a value.
 
-A transform is applied to all records of a batch that have the same schemas at once. So it says once what it does to the
-schema, and each column that it leaves alone costs nothing.
+A transform is applied to all records of a batch that have the same schemas at once. So it states once what it does to
+the schema, and each column that it leaves alone costs nothing.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def open_fields(typed: Typed) -> dict[str, Member]:
 
 
 def close_struct(members: Mapping[str, Member], detail: Detail, nulls: pa.BooleanArray | None, count: int) -> Member:
-    """Make structs of fields; `detail` says what their schema says besides its fields."""
+    """Make structs of fields; `detail` is what their schema has besides its fields."""
     members = members or {PLACEHOLDER: Member(Primitive.STRING, Detail(), pa.nulls(count, pa.string()))}
     type = Struct({name: member.type for name, member in members.items()})
     detail = structs.replace(detail, inner=tuple(member.detail for member in members.values()))
@@ -186,7 +186,7 @@ def close_fields(members: Mapping[str, Member], typed: Typed, *, required: bool 
     """Make keys or values of fields, with the name of their schema; a null stays null.
 
     Args:
-        required: whether the schema says that they are never null, whatever it said before.
+        required: True if by the schema they are never null, whatever it was before.
     """
     basics = structs.replace(typed.schema.detail or Detail(), required=required, default=None)
     nulls = typed.array.is_null() if typed.array.null_count else None
@@ -195,7 +195,7 @@ def close_fields(members: Mapping[str, Member], typed: Typed, *, required: bool 
 
 
 def is_required(typed: Typed) -> bool:
-    """Return whether a schema says that keys or values are never null."""
+    """Return whether by their schema keys or values are never null."""
     return typed.schema.detail is not None and typed.schema.detail.required
 
 

@@ -33,7 +33,7 @@ class _DatumReader:
     Attributes:
         schema: `file` is the schema of files that hold the data as it is, None if they cannot.
         decode: reads many records at once.
-        decode_one: reads one record, and says what is wrong with it.
+        decode_one: the function that reads one record, and raises what is wrong with it.
         build: makes columns of such records.
     """
 

@@ -83,7 +83,7 @@ class Cursor:
             more &= byte >= (0x80 if place < 9 else 2)  # the tenth byte has the last of 64 bits
             if not more.any():
                 break
-        # A last byte of zero says nothing: Java's readers refuse integers of 32 bits in more than five bytes.
+        # A last byte of zero has no meaning: Java's readers refuse integers of 32 bits in more than five bytes.
         self.mark_bad(more | ((size > 1) & (self.data[self.at + size - 1] == 0)))
         self.advance(size)
         half: Numbers = (integers >> np.uint64(1)).view(np.int64)

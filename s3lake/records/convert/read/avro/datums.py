@@ -65,7 +65,7 @@ class Datum:
         return number
 
     def take_index(self, count: int, of: str) -> int:
-        """Return the next integer, which says which of `count` it is."""
+        """Return the next integer, an index below `count`."""
         start, index = self.at, self.take_integer()
         if not 0 <= index < count:
             raise DatumError(f"number {index} of {count} {of}, at byte {start}: 0 to {count - 1} are expected")
@@ -247,7 +247,7 @@ def _read_map(plain: Any, type: Type) -> Read:
 
 
 def _read_blocks(datum: Datum, read: Callable[[], Any], *, without_bytes: bool = False) -> list[Any]:
-    """Read the items of blocks, until an empty one. A block may say how many bytes it has, for readers that skip it."""
+    """Read the items of blocks, until an empty one. A block may state its number of bytes, for readers that skip it."""
     items: list[Any] = []
     while True:
         start, count, end = datum.at, datum.take_integer(), None

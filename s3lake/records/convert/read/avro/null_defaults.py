@@ -17,7 +17,7 @@ from s3lake.records.schema.columns.types import Decimal, List, Map, Primitive, S
 
 
 def fill_nulls(array: pa.Array, type: Type, detail: Detail) -> pa.Array:
-    """Return columns whose fields have the default that their schema says where they are null, at every level.
+    """Return columns whose fields have the default of their schema where they are null, at every level.
 
     A default that has parts itself (a record, a list or map that is not empty) cannot fill a column: its null stays.
     """

@@ -114,7 +114,7 @@ def _fill_lines(
 
 
 def _find_units(numbers: keys_and_values.Numbers, refused: Refusals, request: ConverterRequest) -> Schemas | None:
-    """Return the schemas that say in which unit times of lines are. A schema that has no columns says nothing."""
+    """Return the schemas that define the unit of times of lines. A schema without columns defines none."""
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     gathering = Gathering(len(numbers))
     assert request.registry is not None, "without one no schema is known"

@@ -73,7 +73,7 @@ class TableRows(NamedTuple):
         refused: row -> why.
         large: paths of columns in which rows without a schema have integers beyond 2^53.
         seen: columns of rows that have a schema.
-        words: what columns are in words, as the schemas of rows say it.
+        words: descriptions of columns, from the schemas of rows.
     """
 
     batch: pa.RecordBatch | None

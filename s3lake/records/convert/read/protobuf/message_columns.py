@@ -106,7 +106,7 @@ def list_fields(descriptor: Descriptor) -> tuple[dict[str, OneofDescriptor], lis
 
 
 def _make_struct(members: Mapping[str, tuple[Get, MessageColumn]]) -> MessageColumn:
-    """Return a struct of members with what reads each; without any it only says whether it is set."""
+    """Return a struct of members with what reads each; without any it only shows whether it is set."""
     type = make_struct({name: column.type for name, (_, column) in members.items()})
     built = {name: (get, column.build) for name, (get, column) in members.items()}
     return MessageColumn(
@@ -262,7 +262,7 @@ _DECIMAL_SHAPES: _Shapes = {
 
 
 def _read_decimal(field: FieldDescriptor) -> MessageColumn | None:
-    """Return the column of a decimal whose field says its scale; without one each value has a scale of its own."""
+    """Return the column of a decimal whose field has its scale; without one each value has a scale of its own."""
     params = _read_params(field)
     try:
         scale, precision = int(params["scale"]), int(params.get("precision") or MOST_DIGITS)
