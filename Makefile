@@ -8,6 +8,8 @@ MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
 # Three workers share the servers and the classes of a module; in order of path, so that a slice needs few servers.
 SHARED := -n 3 --dist loadscope --no-loadscope-reorder
+# Installing compiles these.
+COMPILED := s3lake/source/kafka/columns.c s3lake/records/convert/read/json_check.c
 # What a part of the tests skipped, for the last line of the next part.
 NOT_RUN := .venv/.not-run
 # Each part runs, whatever came of the one before; a failure of any of them is the exit code's, and is named last.
@@ -98,7 +100,7 @@ $(MUTMUT): release/mutants.txt constraints.txt $(STAMP)
 	@touch $@
 
 # With a Python of your choice: make test PYTHON=python3.12
-$(DEMO) $(STAMP): .ci/venv pyproject.toml constraints.txt hatch_build.py s3lake/source/kafka/columns.c
+$(DEMO) $(STAMP): .ci/venv pyproject.toml constraints.txt hatch_build.py $(COMPILED)
 	@PYTHON="$(PYTHON)" .ci/venv $(if $(filter $(DEMO),$@),demo,dev)
 	@touch $(DEMO) $@
 

@@ -18,7 +18,14 @@ case "$*" in
 *"-m slow"*) echo slow; exit 0;;
 esac
 """
-SOURCES = (".ci/venv", "pyproject.toml", "constraints.txt", "hatch_build.py", "s3lake/source/kafka/columns.c")
+SOURCES = (
+    ".ci/venv",
+    "pyproject.toml",
+    "constraints.txt",
+    "hatch_build.py",
+    "s3lake/source/kafka/columns.c",
+    "s3lake/records/convert/read/json_check.c",
+)
 
 
 @pytest.fixture

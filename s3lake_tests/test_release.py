@@ -18,6 +18,10 @@ from s3lake.cli.shipped import FILES
 ROOT = Path(__file__).parents[1]
 BUILDER = ROOT / ".venv-release"
 ACTIONLINT = shutil.which("actionlint") or shutil.which("actionlint", path=str(Path.home() / "go" / "bin"))
+COMPILED = {
+    "s3lake/source/kafka/columns.c": "s3lake/source/kafka/libcolumns.so",
+    "s3lake/records/convert/read/json_check.c": "s3lake/records/convert/read/libjson_check.so",
+}
 FINDS = "#!/bin/sh\ncase $* in *known.txt*) echo GHSA-h5c8; exit 1;; esac\n"
 
 
@@ -76,12 +80,13 @@ def test_a_workflow_is_one_that_github_reads(name: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc is Linux's")
-def test_the_compiled_reader_runs_with_the_oldest_glibc_that_its_wheel_names(tmp_path: Path) -> None:
-    problem = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_columns"](tmp_path / "libcolumns.so")
+@pytest.mark.parametrize("source", COMPILED)
+def test_a_compiled_library_runs_with_the_oldest_glibc_that_its_wheel_names(tmp_path: Path, source: str) -> None:
+    problem = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_library"](Path(source), tmp_path / "library.so")
     if problem is not None:
-        pytest.skip(f"columns.c cannot be compiled here: {problem}")
-    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", (tmp_path / "libcolumns.so").read_bytes())
-    assert max((int(major), int(minor)) for major, minor in versions) <= (2, 17)
+        pytest.skip(f"{source} cannot be compiled here: {problem}")
+    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", (tmp_path / "library.so").read_bytes())
+    assert [version for version in versions if (int(version[0]), int(version[1])) > (2, 17)] == []
 
 
 @pytest.mark.slow("builds wheels")
@@ -92,15 +97,16 @@ def test_the_compiled_reader_runs_with_the_oldest_glibc_that_its_wheel_names(tmp
     ("wanted", "tag", "is_compiled"),
     [("any", "py3-none-any", False), ("manylinux_2_17_x86_64", "py3-none-manylinux_2_17_x86_64", True)],
 )
-def test_a_wheel_for_a_platform_has_the_compiled_reader(
+def test_a_wheel_for_a_platform_has_the_compiled_libraries(
     tmp_path: Path, wanted: str, tag: str, is_compiled: bool
 ) -> None:
     _built(tmp_path / "clone", 0o022, S3LAKE_WHEEL=wanted)
     (wheel,) = (tmp_path / "clone" / "dist").glob("*.whl")
     assert wheel.stem.endswith(tag)
     with zipfile.ZipFile(wheel) as archive:
-        assert ("s3lake/source/kafka/libcolumns.so" in archive.namelist()) == is_compiled
+        libraries = [name for name in COMPILED.values() if name in archive.namelist()]
         shipped = {name: archive.read(f"s3lake/cli/shipped/{name}") for name in FILES}
+    assert libraries == (list(COMPILED.values()) if is_compiled else [])
     assert shipped == {name: (ROOT / path).read_bytes() for name, (path, _) in FILES.items()}
 
 

@@ -171,11 +171,10 @@ class TestWhichOneReads:
     def test_is_the_loop_if_another_columns_c_was_compiled(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        hook = runpy.run_path(str(ROOT / "hatch_build.py"))
-        text = Path(ROOT / hook["SOURCE"]).read_text().replace("int64_t messages, rows", "int64_t more, messages, rows")
-        (tmp_path / "columns.c").write_text(text)
-        hook["compile_columns"].__globals__["SOURCE"] = tmp_path / "columns.c"
-        assert hook["compile_columns"](tmp_path / "libcolumns.so") is None
+        compile_library = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_library"]
+        text = (ROOT / "s3lake/source/kafka/columns.c").read_text()
+        (tmp_path / "columns.c").write_text(text.replace("int64_t messages, rows", "int64_t more, messages, rows"))
+        assert compile_library(tmp_path / "columns.c", tmp_path / "libcolumns.so") is None
         monkeypatch.setattr(columns, "LIBRARY", tmp_path / "libcolumns.so")
         assert columns.choose_take() is take_in_python
         assert "libcolumns.so was compiled of another columns.c" in caplog.text

@@ -1,6 +1,7 @@
 """The gate: every value is looked at on its own, so an error stays with its record and rows never shift.
 
-JSON is checked with msgspec value by value, UTF-8 for a whole batch at once. A line is one record, so raw newlines,
+`json_check.c` passes a whole batch if it can, and msgspec judges the rest value by value. UTF-8 is checked for a whole
+batch at once. A line is one record, so raw newlines,
 which JSON allows only between tokens, become spaces; text formats follow the same rule.
 """
 
@@ -14,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.records.convert.read import json_check
+
 Refusals = dict[int, str]
 """Row of a batch -> why its record is refused."""
 
@@ -22,6 +25,15 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 def check_json(values: pa.BinaryArray) -> Refusals:
     """Return rows that are not exactly one JSON value in UTF-8, and why. A null row is not an error here."""
+    rows = json_check.choose_find()(values)
+    if not rows:
+        return {}
+    doubtful = values if len(rows) == len(values) else values.take(pa.array(rows, pa.int64()))
+    return {rows[row]: reason for row, reason in check_each_json(doubtful).items()}
+
+
+def check_each_json(values: pa.BinaryArray) -> Refusals:
+    """Return what `check_json` does, by msgspec alone."""
     checked = values.fill_null(b"0") if values.null_count else values
     return _refusals(_decode_json, checked) | check_utf8(values)
 

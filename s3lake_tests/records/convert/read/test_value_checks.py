@@ -1,13 +1,25 @@
 """The gate: each value is judged on its own, and lines stay lines."""
 
 import json
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3lake.records.convert.read import json_check
 from s3lake.records.convert.read.value_checks import check_json, check_utf8, replace_line_breaks
+
+
+@pytest.fixture(autouse=True, scope="module", params=["json_check.c", "msgspec"])
+def find(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check with the library, and as without a compiler."""
+    is_compiled = request.param == "json_check.c"
+    find = request.getfixturevalue("compiled_find") if is_compiled else json_check.find_all_rows
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(json_check, "choose_find", lambda: find)
+        yield
 
 
 def binary(*values: bytes | None) -> pa.BinaryArray:
