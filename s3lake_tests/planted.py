@@ -228,7 +228,7 @@ class Words:
 
 def repeat_request(request: Request) -> Response:
     """Refuse a request with all that it says."""
-    said = "\n".join([request.target, *map(": ".join, request.headers.items()), request.body.decode("latin-1")])
-    said = said.replace("<", "").replace("&", "").replace("\n", " ")
-    error = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{said}</Message></Error>"
+    message = "\n".join([request.target, *map(": ".join, request.headers.items()), request.body.decode("latin-1")])
+    message = message.replace("<", "").replace("&", "").replace("\n", " ")
+    error = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{message}</Message></Error>"
     return Response(403, error.encode(), {"Content-Type": "application/xml"})

@@ -294,9 +294,9 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
         log.end += 7
         store.requests.clear()
         (landed,) = land(target, [FIRST])
-        said = hour_metadata(landed, target.index, lag=Lag(0, 0.0))
-        assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
-        assert said["commits"] == f"{number + 1}, 1 of them new"
+        message = hour_metadata(landed, target.index, lag=Lag(0, 0.0))
+        assert (message["dagster/row_count"], message["files"]) == (7 * (number + 1), number + 1)
+        assert message["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())
     assert dearest <= 12, store.requests
 

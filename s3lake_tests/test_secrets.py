@@ -149,12 +149,12 @@ def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, w
         S3Connection.from_settings(settings.s3),
         *(S3Connection.from_settings(sink.s3) for sink in settings.sinks if sink.s3),
     ]
-    said = [repr(part) + str(part) for part in (settings, *parts, *connections)]
+    message = [repr(part) + str(part) for part in (settings, *parts, *connections)]
     dumped = [
         native.write_native(settings)[0],
         json.dumps(settings.model_dump(mode="json")),
     ]
-    assert words.seen("\n".join([*said, *dumped])) == []
+    assert words.seen("\n".join([*message, *dumped])) == []
 
 
 def _shown_by_dagster(built: dg.Definitions) -> list[str]:

@@ -145,10 +145,12 @@ def _run_demo(
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     if serve:
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
-    say = partial(print_text, as_json)
+    print_line = partial(print_text, as_json)
     with ExitStack() as stack:
         produced = ProgressLine("produce", records, quiet=as_json)
-        lake = stack.enter_context(start.start_demo(records, keep, produced, own, warm=serve, tables=table, tell=say))
+        lake = stack.enter_context(
+            start.start_demo(records, keep, produced, own, warm=serve, tables=table, tell=print_line)
+        )
         total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}

@@ -73,11 +73,11 @@ def substitute(
     named_secret, native = False, True
     for match in _REFERENCE.finditer(text):
         plain = text[end : match.start()]
-        content, spelled, hidden = ("${", "$${", False) if match[1] is None else look_up(match[1])
+        content, native_reference, hidden = ("${", "$${", False) if match[1] is None else look_up(match[1])
         value += plain + content
-        written += plain.replace("${", "$${") + spelled
+        written += plain.replace("${", "$${") + native_reference
         places += [*positions[end : match.start()], *list(positions[match.start() : match.start() + 1]) * len(content)]
-        named_secret, native = named_secret or hidden, native and bool(spelled)
+        named_secret, native = named_secret or hidden, native and bool(native_reference)
         end = match.end()
     value, written = value + text[end:], written + text[end:].replace("${", "$${") if native else ""
     reference = None

@@ -164,7 +164,7 @@ class LandingRun:
         requested = list(hours.span(*span)) if span else []
         as_dagster_errors(lambda: self._check(self._open(topic), requested, checks), self.sink.errors)
 
-    def say(self, line: str) -> None:
+    def log_line(self, line: str) -> None:
         """Log a line; print it in a group, where each line of a hundred topics would be an event of the run's log."""
         if self._in_group:
             print(line, flush=True)
@@ -243,7 +243,7 @@ class TopicReport:
 
     def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         self._batches[hour] = batches
-        self._say(f"hour {hour}: planned {_count(offsets, 'offset')} in {_count(batches, 'micro-batch', 'es')}")
+        self._log_line(f"hour {hour}: planned {_count(offsets, 'offset')} in {_count(batches, 'micro-batch', 'es')}")
 
     def batch_committed(self, manifest: "Manifest") -> None:
         hour = manifest.hour
@@ -254,13 +254,13 @@ class TopicReport:
         # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
         number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
         counts = f"{_count(rows, 'row')} in {_count(files, 'file')}, {_count(dead, 'dead letter')}"
-        self._say(f"hour {hour}: commit {number}: {counts}")
+        self._log_line(f"hour {hour}: commit {number}: {counts}")
 
     def hour_merged(self, hour: str, outcome: str) -> None:
-        self._say(f"hour {hour}: {outcome}")
+        self._log_line(f"hour {hour}: {outcome}")
 
     def table_followed(self, outcome: str, *, behind: bool) -> None:
-        (self._warn if behind else self._say)(f"table: {outcome}")
+        (self._warn if behind else self._log_line)(f"table: {outcome}")
 
     def hour_landed(self, landed: "LandedHour") -> None:
         hour = landed.tile.hour
@@ -268,7 +268,7 @@ class TopicReport:
         count, total = len(self._done), len(self.requested)
         rows = f"{_count(landed.sums.landed, 'row')} in {_count(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
-        self._say(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
+        self._log_line(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
         for notice in find_notices(landed.tile):
             self._warn(f"hour {hour}: {notice}")
         if landed.new or hour not in self._before:
@@ -277,7 +277,7 @@ class TopicReport:
     def interrupt(self) -> None:
         """Materialise hours that are not done and of which this run has committed something: the run is cancelled."""
         for hour in sorted(set(self._commits) - self._done):
-            self._say(f"hour {hour}: not done, {_count(self._commits[hour], 'commit')} of this run stay")
+            self._log_line(f"hour {hour}: not done, {_count(self._commits[hour], 'commit')} of this run stay")
             try:
                 self._materialise(self._target.report(hour, self._commits[hour]))
             except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
@@ -291,8 +291,8 @@ class TopicReport:
             run.log_event(event)
             run.materialised[target.topic].add(landed.tile.hour)
 
-    def _say(self, line: str) -> None:
-        self._run.say(self._begin + line)
+    def _log_line(self, line: str) -> None:
+        self._run.log_line(self._begin + line)
 
     def _warn(self, line: str) -> None:
         self._run.warn(self._begin + line)

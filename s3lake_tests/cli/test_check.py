@@ -164,15 +164,15 @@ class TestCheck:
         monkeypatch.setattr(offsets, "KafkaSource", lambda settings, _: hasty(settings))
         outcome = run("check", offline, "--connect", "--json")
         assert outcome.code == 3
-        said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
-        assert list(said) == [
+        expected = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
+        assert list(expected) == [
             "kafka 127.0.0.1:1",
             "topics",
             "bucket lake of sink events",
             "conditional writes in bucket lake of sink events",
             "uploads in bucket lake of sink events",
         ]
-        kafka, topics, bucket, *trials = said.values()
+        kafka, topics, bucket, *trials = expected.values()
         assert "127.0.0.1:1" in kafka
         assert "127.0.0.1:1" in bucket
         assert {topics, *trials} == {"not tried, because an earlier check failed"}

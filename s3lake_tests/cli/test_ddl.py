@@ -80,7 +80,7 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "template", "topics", "said"),
+    ("engine", "template", "topics", "message"),
     [
         ("athena", "{topic}/{partition}/{offset:012}", (TOPIC, "other"), []),
         ("athena", "{topic}-{partition}-{offset:012}", (TOPIC,), []),
@@ -89,13 +89,13 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
         ("spark", "{topic}/date={hour:yyyy}/{partition}-{offset}", (TOPIC,), ["a directory has the name of field"]),
     ],
 )
-def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[str, ...], said: list[str]) -> None:
+def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[str, ...], message: list[str]) -> None:
     world = Parts(layout={"template": template}, topics=topics, format={"type": "parquet"})
     for partition in (0, 1):
         world.land(b'{"date":1}', partition=partition)
     table = build_hive_table(world.sink, world.index, engine)
     notices = list(find_engine_differences(table, engine, world.sink, TOPIC))
-    assert [text.startswith(part) for text, part in zip(notices, said, strict=True)] == [True] * len(said)
+    assert [text.startswith(part) for text, part in zip(notices, message, strict=True)] == [True] * len(message)
 
 
 @pytest.mark.parametrize(

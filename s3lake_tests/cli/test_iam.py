@@ -29,18 +29,21 @@ ARN = "arn:aws:iam::123456789012:role/lake"
 ORDERS = "name: events, topics: [orders], bucket: lake"
 
 
-LETTERS = "_dead_letters/events/orders/*"
+DEAD_LETTERS = "_dead_letters/events/orders/*"
 
 
 @pytest.mark.parametrize(
     ("sink", "objects"),
     [
-        (f"{ORDERS}, prefix: raw", ["raw/.probe/*", f"raw/{LETTERS}", "raw/orders/date=*"]),
-        (f"{ORDERS}, prefix: 'ra*$w'", [f"ra${{*}}${{$}}w/{key}" for key in (".probe/*", LETTERS, "orders/date=*")]),
+        (f"{ORDERS}, prefix: raw", ["raw/.probe/*", f"raw/{DEAD_LETTERS}", "raw/orders/date=*"]),
+        (
+            f"{ORDERS}, prefix: 'ra*$w'",
+            [f"ra${{*}}${{$}}w/{key}" for key in (".probe/*", DEAD_LETTERS, "orders/date=*")],
+        ),
         ("name: events, topics_regex: 'orders.*', bucket: lake, prefix: raw", ["raw/*"]),
         (
             f"{ORDERS}, layout: {{template: 'landed/{{time:yyyy}}/{{topic}}+{{partition}}+{{offset}}'}}",
-            [".probe/*", LETTERS, "landed/*"],
+            [".probe/*", DEAD_LETTERS, "landed/*"],
         ),
     ],
 )

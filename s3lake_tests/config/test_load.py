@@ -105,8 +105,8 @@ def test_settings_that_a_connectors_file_lacks_get_placeholders_when_nothing_is_
     path.write_text(LENSES)
     found = configuration.load_configuration(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)
     assert (found.config.kafka.bootstrap_servers, found.config.sinks[0].start) == ("localhost:9092", "2026-11-20T00")
-    said = [str(notice) for notice in found.notices if "placeholder" in str(notice)]
-    assert [one.partition(": ")[0] for one in said] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]
+    expected = [str(notice) for notice in found.notices if "placeholder" in str(notice)]
+    assert [one.partition(": ")[0] for one in expected] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]
 
 
 def test_a_placeholder_is_written_as_the_variable_that_is_missing(tmp_path: Path) -> None:

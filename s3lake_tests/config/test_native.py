@@ -134,7 +134,7 @@ def test_a_mistake_in_an_anchor_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         *((empty, "1:1: the file is empty; a mapping is needed with kafka, s") for empty in ("", "\n\n", "# remark\n")),
         ("- a\n", "1:1: the file holds a list; a mapping is needed"),
@@ -150,8 +150,8 @@ def test_a_mistake_in_an_anchor_is_reported_once() -> None:
         ("a: !!python/object/apply:os.mkdir ['x']\n", "1:4: a: a tag is not supported"),
     ],
 )
-def test_a_text_that_is_not_a_configuration_is_refused_with_its_place(text: str, said: str) -> None:
-    assert f"s3lake.yaml:{said}" in "\n".join(errors(text))
+def test_a_text_that_is_not_a_configuration_is_refused_with_its_place(text: str, message: str) -> None:
+    assert f"s3lake.yaml:{message}" in "\n".join(errors(text))
 
 
 # Aliases that would never end

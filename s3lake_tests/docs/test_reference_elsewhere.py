@@ -24,7 +24,7 @@ def test_the_pages_are_of_the_code_next_to_the_program_and_it_says_which_it_wrot
         program = [sys.executable, "-W", "ignore", "docs/reference.py"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         lines = subprocess.check_output(program, cwd=tmp_path, env=environment, text=True, timeout=PATIENCE_S)
-        return {Path(path).name: said for path, said in (line.split(": ") for line in lines.splitlines())}
+        return {Path(path).name: message for path, message in (line.split(": ") for line in lines.splitlines())}
 
     pages = {"settings.md": "written", "commands.md": "as it was", "api.md": "as it was", "keys.md": "as it was"}
     pages["counts.md"] = "as it was"

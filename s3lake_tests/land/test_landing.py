@@ -192,22 +192,22 @@ class TestAtLeastOnce:
 class TestTwoWriters:
     def land_at_once(self, targets: Sequence[TopicSink], wanted: Sequence[str]) -> list[object]:
         """What each has to say in the end: hours, or an error."""
-        said: list[object] = [None] * len(targets)
+        message: list[object] = [None] * len(targets)
         barrier = threading.Barrier(len(targets))
 
         def run(number: int) -> None:
             barrier.wait()
             try:
-                said[number] = land(targets[number], wanted)
+                message[number] = land(targets[number], wanted)
             except Exception as error:
-                said[number] = error
+                message[number] = error
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(len(targets))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return said
+        return message
 
     def test_two_writers_of_the_same_hours_land_every_record_once(self, lake: Lake) -> None:
         topic = lake.topic(partitions=2)
@@ -215,8 +215,8 @@ class TestTwoWriters:
             for partition in (0, 1):
                 lake.produce(topic, values(300), at(hour, 5), partition)
         targets = [lake.target(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
-        for said in self.land_at_once(targets, [NINE, TEN]):
-            assert isinstance(said, list | FencedError), said
+        for message in self.land_at_once(targets, [NINE, TEN]):
+            assert isinstance(message, list | FencedError), message
         land(targets[0], [NINE, TEN])
         assert_all_landed(lake, targets[0], 1200)
 

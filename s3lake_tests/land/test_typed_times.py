@@ -54,7 +54,7 @@ def registry() -> Iterator[SchemaRegistry]:
 
 
 def hours_of(converter: str, value: bytes, *, times: str, format: str, url: str, field: str = "at", **more: Any) -> Any:
-    """The hours of the directories of a record's files, and whether all that landed is verified; None for a letter."""
+    """The hours of the directories of a record's files; None for a dead letter. And whether all is verified."""
     world = VerifiedTopic(
         format={"type": format},
         converter={"value": converter, "times": times, **({"registry": {"url": url}} if url else {})},

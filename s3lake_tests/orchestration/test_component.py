@@ -103,7 +103,7 @@ def graph(definitions: dg.Definitions) -> dict[str, Any]:
     """Every asset as Dagster has it, and the names of all else."""
     built = definitions.get_repository_def()
     return {
-        "assets": sorted(map(_said, definitions.resolve_all_asset_specs()), key=lambda spec: spec.key),
+        "assets": sorted(map(_describe, definitions.resolve_all_asset_specs()), key=lambda spec: spec.key),
         "policies": {key: built.asset_graph.get(key).backfill_policy for key in built.asset_graph.get_all_asset_keys()},
         "checks": sorted(map(str, built.asset_graph.asset_check_keys)),
         "jobs": sorted((job.name, job.executor_def.name) for job in built.get_all_jobs()),
@@ -113,7 +113,7 @@ def graph(definitions: dg.Definitions) -> dict[str, Any]:
     }
 
 
-def _said(spec: dg.AssetSpec) -> dg.AssetSpec:
+def _describe(spec: dg.AssetSpec) -> dg.AssetSpec:
     """Without what Dagster adds to assets of a component: the place of its file."""
     ours = {
         name: value

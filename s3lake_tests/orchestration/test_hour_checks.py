@@ -203,11 +203,11 @@ STATES: dict[
 }
 
 
-@pytest.mark.parametrize(("change", "red", "said"), STATES.values(), ids=STATES)
+@pytest.mark.parametrize(("change", "red", "message"), STATES.values(), ids=STATES)
 def test_each_check_is_red_of_the_hours_that_it_concerns(
     change: Callable[[CheckedIndex], object],
     red: dict[Place, dg.AssetCheckSeverity],
-    said: dict[Place, dict[str, Any]],
+    message: dict[Place, dict[str, Any]],
     world: CheckedIndex,
 ) -> None:
     change(world)
@@ -215,7 +215,7 @@ def test_each_check_is_red_of_the_hours_that_it_concerns(
     found = {(str(one.partition), one.check_name): one for one in evaluations}
     assert len(found) == 4 * len(NAMES)
     assert {place: one.severity for place, one in found.items() if not one.passed} == red
-    for place, numbers in said.items():
+    for place, numbers in message.items():
         assert {name: found[place].metadata[name].value for name in numbers} == numbers
 
 

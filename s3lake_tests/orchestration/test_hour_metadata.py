@@ -235,7 +235,7 @@ class Run:
         self.events: list[dg.AssetMaterialization] = []
         self.log_event = self.events.append
 
-    def say(self, line: str) -> None: ...
+    def log_line(self, line: str) -> None: ...
 
     def metadata(self, key: dg.AssetKey) -> dict[str, Any]:
         (event,) = [event for event in self.events if event.asset_key == key]

@@ -66,11 +66,11 @@ class TestLog:
 
     def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installation, "fit", lambda session, **_: session)
-        session, said = object(), list[str]()
-        spark = log_start(lambda: session, SimpleNamespace(info=said.append), sql=False)
+        session, message = object(), list[str]()
+        spark = log_start(lambda: session, SimpleNamespace(info=message.append), sql=False)
         assert spark() is session
         assert spark() is session
-        assert said == ["Spark session: starting", "Spark session: ready after 0.0 s"]
+        assert message == ["Spark session: starting", "Spark session: ready after 0.0 s"]
 
 
 class TestMaterialisations:

@@ -44,7 +44,7 @@ class SealedHoursSensor:
         self.cursor = result.cursor
         for evaluation in result.asset_events:
             self.instance.report_runless_asset_event(evaluation)
-        self.said = result.skip_message
+        self.message = result.skip_message
         assert not result.run_requests
         return [
             (one.asset_key.path[2].removesuffix("_sealed"), one.partition, one.passed) for one in result.asset_events
@@ -75,10 +75,10 @@ def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_gree
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
-    assert world.said == "2 hours of topics are evaluated, 1 were not sealed in time"
+    assert world.message == "2 hours of topics are evaluated, 1 were not sealed in time"
     world.at(NINE, 30)
     assert world.tick() == []
-    assert world.said == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
+    assert world.message == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
     assert world.late("orders", EIGHT, NINE) == [(EIGHT, True)]
     assert world.late("clicks", EIGHT) == []  # it was sealed in time
 

@@ -185,7 +185,7 @@ def _compile(layouts: Iterable[_Layout], endings: Iterable[str]) -> re.Pattern[s
     """Return the expression of the keys of some layouts."""
     ending = f"(?:{'|'.join(map(re.escape, sorted(endings)))})"
 
-    def spell(piece: Piece) -> str:
+    def format_piece(piece: Piece) -> str:
         match piece:
             case FixedText(text):
                 return re.escape(text)
@@ -194,4 +194,4 @@ def _compile(layouts: Iterable[_Layout], endings: Iterable[str]) -> re.Pattern[s
         characters = _characters(piece)
         return ".*" if characters is None else f"[{re.escape(''.join(sorted(characters)))}]+"
 
-    return re.compile("|".join("".join(map(spell, layout)) for layout in layouts), re.DOTALL)
+    return re.compile("|".join("".join(map(format_piece, layout)) for layout in layouts), re.DOTALL)

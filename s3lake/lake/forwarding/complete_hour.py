@@ -202,7 +202,7 @@ def read_batch_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partit
     Raises:
         ConfigurationError: JSON cannot hold a value, for example a time after the year 9999.
     """
-    spelled, whole = _find_json_columns(shape, batch.schema), _is_one_text(shape)
+    json_columns, whole = _find_json_columns(shape, batch.schema), _is_one_text(shape)
     try:
         cells: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError) as error:
@@ -212,7 +212,7 @@ def read_batch_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partit
         ) from None
     for number, row in enumerate(cells, first):
         offset = _find_offset(shape, row)
-        for name in spelled:
+        for name in json_columns:
             if row[name] is not None:
                 row[name] = msgspec.Raw(row[name].encode())
         yield Row(partition, offset, file, number, row["value"].encode() if whole else _json(row))

@@ -96,8 +96,8 @@ def _build_part_reader(shape: ObjectShape, part: str) -> _Read:
 
 
 def _read_json(text: Any) -> bytes | None:
-    spelled = bytes(text).strip(b" \t")
-    return None if spelled == b"null" else spelled
+    stripped = bytes(text).strip(b" \t")
+    return None if stripped == b"null" else stripped
 
 
 def _parse_timestamp(text: Any) -> int | None:

@@ -129,20 +129,20 @@ def beginning(body: BinaryIO) -> bytes:
 
 def _number(body: BinaryIO) -> int | None:
     """An integer as Avro spells it; None at the end of the file."""
-    spelled, shift = 0, 0
+    encoded, shift = 0, 0
     while byte := body.read(1):
-        spelled |= (byte[0] & 0x7F) << shift
+        encoded |= (byte[0] & 0x7F) << shift
         shift += 7
         if byte[0] < 0x80:
-            return spelled >> 1 ^ -(spelled & 1)
+            return encoded >> 1 ^ -(encoded & 1)
     return None
 
 
 def _long(number: int) -> bytes:
     """An integer that is not negative, as Avro spells it."""
-    rest, spelled = number << 1, bytearray()
+    rest, encoded = number << 1, bytearray()
     while rest > 0x7F:
-        spelled.append(rest & 0x7F | 0x80)
+        encoded.append(rest & 0x7F | 0x80)
         rest >>= 7
-    spelled.append(rest)
-    return bytes(spelled)
+    encoded.append(rest)
+    return bytes(encoded)

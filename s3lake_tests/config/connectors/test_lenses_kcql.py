@@ -165,7 +165,7 @@ def test_a_statement_is_read_as_it_was_written(
     paths = [tuple(name for name, _ in element) for element in elements]
     if len({tuple(name.lower() for name in path) for path in paths}) < len(paths):
         return
-    listed = ", ".join(".".join(spelled for _, spelled in element) for element in elements)
+    listed = ", ".join(".".join(names for _, names in element) for element in elements)
     pairs = ", ".join(f"'{name}'='" + value.replace("'", "''") + "'" for name, value in properties.items())
     text = f"INSERT INTO {bucket} SELECT * FROM `{topic}`"
     text += f" PARTITIONBY {listed}" if elements else ""

@@ -152,7 +152,7 @@ def test_a_whole_key_names_directories_with_any_converter() -> None:
 # What is refused
 
 TABLE = 'format.type: parquet, table.name: lake.t, table.catalog: {type: sql, uri: "sqlite:////data/catalog.db"}'
-LETTERS = "errors.tolerance: all, errors.dead_letter_topic.name: dead"
+DEAD_LETTERS = "errors.tolerance: all, errors.dead_letter_topic.name: dead"
 REFUSED = rf"""
 flush.size => each flush.size: [5XB, "-1", 1.5GB, "", "0", 0, -1, true, 81GB]
 flush.interval => each flush.interval: [1 hour, -1s, "", -1, true, .inf, .nan]
@@ -205,11 +205,11 @@ SQL does not read the values of converter.value connect_json: set it to json, an
     converter.value: connect_json, sql.where: a > 1
 -1 is out of range => errors.max_retries: -1
 -1.0 is out of range => errors.retry_interval: -1
-'events' is a topic that this sink reads => {LETTERS}, errors.dead_letter_topic.name: events
+'events' is a topic that this sink reads => {DEAD_LETTERS}, errors.dead_letter_topic.name: events
 a dead letter topic needs errors.tolerance: all => errors.dead_letter_topic.name: dead
 letters, digits => each errors.dead_letter_topic.name: ["", ., .., a b, a/b, {"x" * 250}], errors.tolerance: all
-is out of range: at least 1, or -1 => {LETTERS}, errors.dead_letter_topic.replication_factor: 0
-is out of range: at least 1, or -1 => {LETTERS}, errors.dead_letter_topic.replication_factor: -2
+is out of range: at least 1, or -1 => {DEAD_LETTERS}, errors.dead_letter_topic.replication_factor: 0
+is out of range: at least 1, or -1 => {DEAD_LETTERS}, errors.dead_letter_topic.replication_factor: -2
 a table lists files of parquet, this sink writes json => {TABLE}, format.type: json
 a table needs exactly_once => {TABLE}, exactly_once: false
 a table of its own with {{topic}} => {TABLE}, topics: [a, b]
@@ -333,7 +333,7 @@ def test_offset_tags_leave_room_for_seven_tags() -> None:
 
 
 def test_replicas_may_be_left_to_the_brokers() -> None:
-    assert sink(**read_settings(f"{LETTERS}, errors.dead_letter_topic.replication_factor: -1"))
+    assert sink(**read_settings(f"{DEAD_LETTERS}, errors.dead_letter_topic.replication_factor: -1"))
 
 
 def test_retries_are_a_number_and_a_duration() -> None:

@@ -254,11 +254,11 @@ def test_numbers_of_json_may_be_long() -> None:
 SCALARS = st.one_of(st.text(st.characters(exclude_categories=("Cs", "Cc"))), st.integers(-9, 9), st.booleans())
 
 
-def spelled(value: object) -> str:
+def to_toml(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {spelled(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {to_toml(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(spelled, value)) + "]"
+        return "[" + ", ".join(map(to_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -275,7 +275,7 @@ def spelled(value: object) -> str:
     )
 )
 def test_every_key_of_toml_has_its_line(data: dict[str, object]) -> None:
-    text = "\n".join(f"{json.dumps(key)} = {spelled(value)}" for key, value in data.items())
+    text = "\n".join(f"{json.dumps(key)} = {to_toml(value)}" for key, value in data.items())
     file = toml_file.parse(text, "f")
     assert file.data == data
     assert [file.place(key).line for key in data] == list(range(1, len(data) + 1))

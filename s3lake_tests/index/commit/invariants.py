@@ -80,13 +80,13 @@ def i3_one_index_entry(world: "World", view: "View") -> None:
         if [*map(id, world.checked.get(tile.hour, []))] == [*map(id, documents)]:
             continue  # these very documents were checked before
         world.checked[tile.hour] = documents
-        said = {(one, at) for manifest in manifests for one, *ends in manifest.expired for at in range(*ends)}
+        text = {(one, at) for manifest in manifests for one, *ends in manifest.expired for at in range(*ends)}
         covered: dict[int, list[tuple[int, int]]] = {}
         for manifest in manifests:
             for partition, read in manifest.partitions.items():
                 covered.setdefault(partition, []).append((read.start, read.end))
         for partition, start, end in tile.expired:
-            given_up = [at for at in range(start, end) if (partition, at) not in said]  # the topic was created again
+            given_up = [at for at in range(start, end) if (partition, at) not in text]  # the topic was created again
             covered.setdefault(partition, []).extend((at, at + 1) for at in given_up)
         if tile.expired != tiles.join_offset_ranges(tile.expired):
             raise Violation(world, "I3", f"{tile.hour}: expired intervals are not joined: {tile.expired}")

@@ -315,21 +315,21 @@ def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIn
 
 
 @pytest.mark.parametrize(
-    ("error", "done", "said"),
+    ("error", "done", "message"),
     [
         (None, [Cleaned(FIVE, "a", 0, "delete manifest")], ""),
         (TableUnavailableError("away"), [], "2026-11-20: replaced objects stay until the table can follow: away"),
     ],
 )
 def test_replaced_objects_stay_while_a_table_cannot_follow(
-    error: S3LakeError | None, done: list[Cleaned], said: str, index: TopicIndex, caplog: pytest.LogCaptureFixture
+    error: S3LakeError | None, done: list[Cleaned], message: str, index: TopicIndex, caplog: pytest.LogCaptureFixture
 ):
     keep(index, manifest("a"), manifest("b"))
     follower = Mock(follow=Mock(return_value=error))
 
     assert clean_index(TopicIndex(index.store, ".indexes/events", "orders", follower=follower), now_ms=NOW) == done
-    assert said in caplog.text
-    assert bool(caplog.text) == bool(said)
+    assert message in caplog.text
+    assert bool(caplog.text) == bool(message)
 
 
 def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():

@@ -29,8 +29,8 @@ def manifest(commit: str, *keys: str, replacing: bool = False) -> Manifest:
 
 
 def test_only_dead_letters_of_a_commit_are_deleted_when_its_keys_contain_no_offset(index: TopicIndex):
-    files = {"a": file("a"), "letters": msgspec.structs.replace(file("letters"), stream="dead_letters")}
-    for key in ("a", "letters"):
+    files = {"a": file("a"), "b": msgspec.structs.replace(file("b"), stream="dead_letters")}
+    for key in ("a", "b"):
         index.store.put(key, b"{}", metadata={COMMIT: "deleted"})
         commit_files.delete_own_object(index.store, manifest("deleted", replacing=True), files[key])
 

@@ -281,15 +281,15 @@ def test_a_manifest_counts_as_written_only_once_the_store_shows_it(
 
 
 DATA, MORE = (File(key, "u", (), 0, 0, 0, 1, 1) for key in ("a", "b"))
-LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, stream="dead_letters")
+DEAD_LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, stream="dead_letters")
 COMMITS = [
-    Manifest("1", "orders", "2026-11-20T05", {}, (DATA, LETTERS)),
+    Manifest("1", "orders", "2026-11-20T05", {}, (DATA, DEAD_LETTERS)),
     Manifest("2", "orders", "2026-11-20T05", {}, (MORE,)),
 ]
 
 
 def test_files_come_in_the_order_of_their_commits_all_or_those_of_some_kinds():
-    assert collect_files(COMMITS) == [DATA, LETTERS, MORE]
+    assert collect_files(COMMITS) == [DATA, DEAD_LETTERS, MORE]
     assert collect_files(COMMITS, "data") == [DATA, MORE]
-    assert collect_files(COMMITS, "dead_letters", "data") == [DATA, LETTERS, MORE]
+    assert collect_files(COMMITS, "dead_letters", "data") == [DATA, DEAD_LETTERS, MORE]
     assert collect_files(COMMITS, "sidecar") == []

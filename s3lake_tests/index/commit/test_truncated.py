@@ -276,13 +276,13 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_
 
     sealing = Sealing.from_tiles(behind.index, behind.view().head)
     assert [sealing.flaw(hour(number)) for number in range(4)] == [None] * 4
-    said: list[str] = []
+    message: list[str] = []
     for number in range(3):
         manifests = behind.view().listed(tile(behind, number))
-        list(index_checks.find_commit_ranges(tile(behind, number), manifests, lambda *what: said.append(str(what))))
+        list(index_checks.find_commit_ranges(tile(behind, number), manifests, lambda *what: message.append(str(what))))
         if number:
-            said.extend(map(str, index_checks.check_edges(tile(behind, number - 1), tile(behind, number))))
-    assert said == []
+            message.extend(map(str, index_checks.check_edges(tile(behind, number - 1), tile(behind, number))))
+    assert message == []
 
 
 @pytest.mark.parametrize(

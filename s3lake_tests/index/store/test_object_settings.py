@@ -23,10 +23,11 @@ MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
 def store_with(server: EmbeddedS3, **settings: Any) -> S3Store:
     """A store as a configuration's `s3` describes it."""
-    said = S3Connection.from_settings(S3.model_validate({"endpoint_url": server.endpoint_url, **settings}))
+    message = S3Connection.from_settings(S3.model_validate({"endpoint_url": server.endpoint_url, **settings}))
     keys = connection_to(server)
     return S3Store(
-        replace(said, access_key_id=keys.access_key_id, secret_access_key=keys.secret_access_key, backoff_ms=1), BUCKET
+        replace(message, access_key_id=keys.access_key_id, secret_access_key=keys.secret_access_key, backoff_ms=1),
+        BUCKET,
     )
 
 

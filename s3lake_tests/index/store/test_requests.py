@@ -116,8 +116,8 @@ def test_a_part_is_known_by_its_etag_and_the_checksum_that_was_asked_for(server:
 def texts(document: bytes, *names: str) -> list[tuple[str, ...]]:
     """What an XML document says under these names, side by side."""
     root = ElementTree.fromstring(document)
-    said = ([part.text or "" for part in root.iter() if part.tag.endswith(f"}}{name}")] for name in names)
-    return list(zip(*said, strict=True))
+    message = ([part.text or "" for part in root.iter() if part.tag.endswith(f"}}{name}")] for name in names)
+    return list(zip(*message, strict=True))
 
 
 @pytest.mark.parametrize(("replaces", "condition"), [(False, "*"), (True, None)])

@@ -205,7 +205,7 @@ class TestConditions:
 
 class TestDenied:
     @pytest.mark.parametrize(
-        ("answer", "said"),
+        ("answer", "message"),
         [
             (
                 status(403, "AccessDenied", "Access Denied."),
@@ -225,10 +225,10 @@ class TestDenied:
             (status(405, "MethodNotAllowed", "encryption key"), "see the store's documentation for this code"),
         ],
     )
-    def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Response, said: str) -> None:
+    def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Response, message: str) -> None:
         server.script = [answer]
         with pytest.raises(
-            StoreDeniedError, match=rf"^PutObject s3://lake/raw/k at {server.url} was refused: .*{said}"
+            StoreDeniedError, match=rf"^PutObject s3://lake/raw/k at {server.url} was refused: .*{message}"
         ):
             server.store().put("raw/k", b"", if_absent=True)
         assert len(server.asked) == 1
@@ -262,7 +262,7 @@ class TestDenied:
         assert store.requests == Counter({operation: 1})
 
     @pytest.mark.parametrize(
-        ("settings", "said"),
+        ("settings", "message"),
         [
             (
                 {"access_key_id": None, "secret_access_key": None, "session_token": None},
@@ -275,11 +275,11 @@ class TestDenied:
         ids=["no credentials", "a missing profile", "an invalid endpoint", "https to a server without"],
     )
     def test_a_request_that_cannot_be_made_is_refused(
-        self, server: Scripted, settings: dict[str, str | None], said: str
+        self, server: Scripted, settings: dict[str, str | None], message: str
     ) -> None:
         if settings.get("endpoint_url") == "https":
             settings = {"endpoint_url": server.url.replace("http:", "https:")}
-        with pytest.raises(StoreDeniedError, match=said):
+        with pytest.raises(StoreDeniedError, match=message):
             server.store(**settings).get("k")
         assert server.asked == []
 

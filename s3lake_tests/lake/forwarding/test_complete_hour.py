@@ -153,7 +153,7 @@ def document(value: Any, type: pa.DataType) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "type", "spelled"),
+    ("value", "type", "expected"),
     [
         (2**63 - 1, pa.int64(), "9223372036854775807"),
         (float("nan"), pa.float64(), "null"),
@@ -170,8 +170,8 @@ def document(value: Any, type: pa.DataType) -> str:
         (None, pa.string(), "null"),
     ],
 )
-def test_a_value_keeps_all_of_its_digits_and_bytes(value: Any, type: pa.DataType, spelled: str) -> None:
-    assert document(value, type) == f'{{"it":{spelled}}}'
+def test_a_value_keeps_all_of_its_digits_and_bytes(value: Any, type: pa.DataType, expected: str) -> None:
+    assert document(value, type) == f'{{"it":{expected}}}'
 
 
 def test_a_moment_after_the_year_9999_is_refused_with_its_rows() -> None:

@@ -20,9 +20,11 @@ from s3lake_tests.lake.verify.world import avro, optional
 LINES = ["", "\n", "\n"]
 
 
-def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
+def rows(
+    body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **message: Any
+) -> list[Any]:
     """The rows of an object whose commit said this of its shape."""
-    shape = shape_of(form, said.pop("value", "json"), said.pop("columns", recorded), **said)
+    shape = shape_of(form, message.pop("value", "json"), message.pop("columns", recorded), **message)
     schema = spark_columns.build_read_schema(shape, from_document(recorded or {}))
     found = list(read_batches(shape, body, key, schema))
     streamed = list(read_batches(shape, BytesIO(body), key, schema))
@@ -31,8 +33,8 @@ def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key:
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> ObjectShape:
-    written = msgspec.convert({"format": form, "value": value, **said}, FileForm)
+def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **message: Any) -> ObjectShape:
+    written = msgspec.convert({"format": form, "value": value, **message}, FileForm)
     return ObjectShape.from_manifest(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
 
 
@@ -59,7 +61,7 @@ def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "body", "said"),
+    ("form", "body", "message"),
     [
         ("json", b"1\n", {"codec": "gzip"}),
         ("json_array", b"[,]", {"framing": ["[", ",", "]"]}),
@@ -75,9 +77,9 @@ def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
         ),
     ],
 )
-def test_a_file_that_is_not_of_its_shape_is_unreadable(form: str, body: bytes, said: dict[str, Any]) -> None:
+def test_a_file_that_is_not_of_its_shape_is_unreadable(form: str, body: bytes, message: dict[str, Any]) -> None:
     with pytest.raises(UnreadableError, match=r"^k"):
-        rows(body, form, recorded={"a": "int64", "b": "int64"}, **said)
+        rows(body, form, recorded={"a": "int64", "b": "int64"}, **message)
 
 
 def test_only_requested_columns_of_parquet_are_read() -> None:
@@ -265,8 +267,8 @@ def test_an_enveloped_record_is_split_into_its_parts() -> None:
         b'{"key":null,"value":null,"headers":{},'
         b'"metadata":{"topic":"t","partition":3,"offset":8,"timestamp":1501}}\n'
     )
-    said: dict[str, Any] = {"framing": LINES, "envelope": envelope("record", *ALL)}
-    first, second = read_with_key(line, "json", "bytes", **said)
+    message: dict[str, Any] = {"framing": LINES, "envelope": envelope("record", *ALL)}
+    first, second = read_with_key(line, "json", "bytes", **message)
     assert first == {
         "key": b"\xff",
         "value": '{"n": 1.0}',
@@ -276,8 +278,8 @@ def test_an_enveloped_record_is_split_into_its_parts() -> None:
     assert (second["key"], second["value"], second["headers"]) == (None, None, [])
 
 
-def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
-    shape = shape_of(form, value, key=key, **said)
+def read_with_key(body: bytes, form: str, key: str, value: str = "json", **message: Any) -> list[Any]:
+    shape = shape_of(form, value, key=key, **message)
     return [
         row
         for batch in read_batches(shape, body, "k", spark_columns.build_read_schema(shape))

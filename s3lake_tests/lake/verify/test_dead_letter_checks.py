@@ -43,7 +43,7 @@ def test_a_dead_letter_counts_as_landed(bad: bytes | None, value: Any, nulls: st
 
 
 @pytest.mark.parametrize(
-    ("dead_letters", "said", "missing", "duplicated"),
+    ("dead_letters", "message", "missing", "duplicated"),
     [
         *(
             ([dead_letter_line(1, value)], "offset 1 has another value in Kafka", 1, 0)
@@ -60,10 +60,10 @@ def test_a_dead_letter_counts_as_landed(bad: bytes | None, value: Any, nulls: st
     ],
 )
 def test_a_dead_letter_that_is_not_of_its_record_is_found(
-    dead_letters: list[bytes], said: str, missing: int, duplicated: int
+    dead_letters: list[bytes], message: str, missing: int, duplicated: int
 ) -> None:
     report = with_dead_letters(*dead_letters, offsets=tuple(range(1, 1 + len(dead_letters)))).verify()
-    assert said in texts(report, "dead_letter")[0]
+    assert message in texts(report, "dead_letter")[0]
     assert (report.missing, report.duplicated) == (missing, duplicated)
 
 

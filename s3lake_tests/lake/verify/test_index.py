@@ -31,7 +31,7 @@ def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: Verif
 
 
 @pytest.mark.parametrize(
-    ("offsets", "type", "said"),
+    ("offsets", "type", "message"),
     [
         ((0, 10, 10), "interval", "no commit covers offsets 8 to 9"),
         ((-2, 8, 8), "interval", "no commit covers offsets -2 to -1"),
@@ -41,16 +41,16 @@ def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: Verif
     ],
 )
 def test_a_tile_that_contradicts_its_commits_is_found(
-    world: VerifiedTopic, offsets: tuple[int, int, int], type: str, said: str
+    world: VerifiedTopic, offsets: tuple[int, int, int], type: str, message: str
 ) -> None:
     world.landed(VALUES)
     world.log.add([b"9", b"10"])
     world.span(*offsets)
-    assert said in " ".join(texts(world.verify(), type))
+    assert message in " ".join(texts(world.verify(), type))
 
 
 @pytest.mark.parametrize(
-    ("changes", "type", "said"),
+    ("changes", "type", "message"),
     [
         ({"topic": "other"}, "index", "the manifest of commit c1 is for other"),
         ({"files": {"first_offset": -1}}, "interval", ""),
@@ -60,13 +60,13 @@ def test_a_tile_that_contradicts_its_commits_is_found(
     ],
 )
 def test_a_manifest_of_another_tile_or_with_a_file_outside_of_its_offsets_is_found(
-    world: VerifiedTopic, changes: dict[str, Any], type: str, said: str
+    world: VerifiedTopic, changes: dict[str, Any], type: str, message: str
 ) -> None:
     file = world.landed(VALUES)
     if "files" in changes:
         changes = {"files": (msgspec.structs.replace(file, **changes["files"]),)}
     world.change("c1", **changes)
-    assert said in texts(world.verify(), type)[0]
+    assert message in texts(world.verify(), type)[0]
 
 
 def test_a_manifest_that_is_missing_and_a_file_that_is_listed_twice_are_found(world: VerifiedTopic) -> None:

@@ -48,7 +48,7 @@ def test_each_commit_and_topic_partition_is_compared_by_itself(world: VerifiedTo
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "missing", "duplicated", "said"),
+    ("old", "new", "missing", "duplicated", "message"),
     [
         pytest.param(b"3}", b"8}", 1, 1, ["offset 3: in no file of commit c1", "KEY row 3: "], id="a changed byte"),
         pytest.param(
@@ -70,14 +70,14 @@ def test_each_commit_and_topic_partition_is_compared_by_itself(world: VerifiedTo
     ],
 )
 def test_damage_of_a_file_is_found_and_named(
-    world: VerifiedTopic, old: bytes, new: bytes, missing: int, duplicated: int, said: list[str]
+    world: VerifiedTopic, old: bytes, new: bytes, missing: int, duplicated: int, message: list[str]
 ) -> None:
     file = world.landed(VALUES)
     world.overwrite(file, world.store.objects[file.key][0].replace(old, new))
     report = world.verify()
     assert (report.missing, report.duplicated, report.clean) == (missing, duplicated, False)
     details = "\n".join(difference.detail for difference in report.differences)
-    assert [text for text in said if text.replace("KEY", file.key) not in details] == []
+    assert [text for text in message if text.replace("KEY", file.key) not in details] == []
 
 
 def test_missing_records_are_listed_in_runs_and_counted_in_all(world: VerifiedTopic) -> None:

@@ -33,11 +33,11 @@ documents = st.recursive(
 objects = st.dictionaries(st.sampled_from(["a", "b", "c", "é"]), documents, max_size=4)
 
 
-def spelled(value: Any, indent: int | None, ascii: bool) -> bytes:
+def to_json(value: Any, indent: int | None, ascii: bool) -> bytes:
     return json.dumps(value, indent=indent, ensure_ascii=ascii).encode()
 
 
-values = st.builds(spelled, objects, st.none() | st.just(1), st.booleans())
+values = st.builds(to_json, objects, st.none() | st.just(1), st.booleans())
 packed = st.sampled_from([b"\0", b"\1", b"\0\1", b"\0\0\0\1", b"?\xf0" + bytes(6), b"\x7f\xc0\0\0", b"\xff" * 8])
 strange = st.sampled_from([b' {"a": 1}\n', b'\t"a" ', b'{"a": 1e400}', b'{"a": [1, "b"]}'])
 anything = (
@@ -46,7 +46,7 @@ anything = (
     | packed
     | strange
     | values
-    | st.builds(spelled, documents, st.none(), st.booleans())
+    | st.builds(to_json, documents, st.none(), st.booleans())
 )
 connect = st.builds(
     lambda payload, optional: json.dumps(

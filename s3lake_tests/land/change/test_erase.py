@@ -93,13 +93,13 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
     for part in (found[:split], found[split:]):
         if part:
             world.land_records([(b"k", b"no JSON " + part[0][0], []), *part])
-    landed, said = world.verified(), left(world)
+    landed, message = world.verified(), left(world)
     erase_hour(holding(world), HOUR, person())
     report = world.verify_clean()
     assert (left(world), world.store.uploads) == ([], {})
     erased = sum(one.erased for one in report.checked)
     assert report.landed + report.dead_letters + erased == landed.landed + landed.dead_letters
-    assert erased > 0 or said == []
+    assert erased > 0 or message == []
 
 
 def test_the_lines_of_others_keep_their_bytes() -> None:

@@ -35,9 +35,9 @@ def columns(type: str, form: str = "parquet") -> dict[str, Any]:
     "type", ["timestamp", "int64", "double", "bool", "date", "time", "uuid", "binary", "decimal(10,2)", "list<date>"]
 )
 def test_refusals_of_declared_columns_contain_no_value(type: str, form: str) -> None:
-    said = refusals({"password": f"{PLANT}?"}, **columns(type, form))
-    assert PLANT not in said
-    assert "field 'password'" in said
+    text = refusals({"password": f"{PLANT}?"}, **columns(type, form))
+    assert PLANT not in text
+    assert "field 'password'" in text
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_refusals_of_declared_columns_contain_no_value(type: str, form: str) -> 
 def test_refusals_of_nested_values_contain_no_value(value: Any) -> None:
     assert PLANT not in refusals(value, **columns("struct<a: timestamp>"))
     nested = {"columns": {"users": "list<struct<api_key: timestamp>>"}, "format": {"type": "parquet"}}
-    said = refusals({"users": [{"api_key": PLANT}]}, **nested)
-    assert PLANT not in said
-    assert "api_key" in said
+    text = refusals({"users": [{"api_key": PLANT}]}, **nested)
+    assert PLANT not in text
+    assert "api_key" in text
 
 
 def test_refusals_by_a_schema_in_the_record_contain_no_value() -> None:
@@ -77,14 +77,14 @@ def test_refusals_by_a_schema_of_a_registry_contain_no_value(registry: SchemaReg
 @pytest.mark.parametrize("value", [f"{PLANT}\t", f"../{PLANT}", f"{PLANT}//", f".indexes/{PLANT}", PLANT * 100])
 @pytest.mark.parametrize("element", ["field:user.password", "header:token", "key:api_key"])
 def test_refusals_of_object_keys_contain_no_value(element: str, value: str) -> None:
-    said = refusals(
+    text = refusals(
         {"user": {"password": value}},
         json.dumps({"api_key": value}).encode(),
         (("token", value.encode()),),
         layout={"template": f"{{{element}}}/{{partition}}-{{offset}}"},
         converter={"key": "json"},
     )
-    assert PLANT not in said
+    assert PLANT not in text
 
 
 @pytest.mark.parametrize("value", [f"2026-{PLANT}", "hunter2plant"])

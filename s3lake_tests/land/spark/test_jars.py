@@ -31,7 +31,7 @@ def java_home(directory: Path, script: str) -> Path:
     return directory
 
 
-def java_that_says(version: str, directory: Path) -> Path:
+def java_that_prints(version: str, directory: Path) -> Path:
     return java_home(directory, f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
 
 
@@ -118,19 +118,19 @@ def test_a_failed_resolution_shows_the_end_of_what_ivy_said_and_may_be_retried(
 @pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21.0.2", 21)])
 def test_java_17_and_21_serve(version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert major in jars.JAVA_MAJORS
-    monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
+    monkeypatch.setenv("JAVA_HOME", str(java_that_prints(version, tmp_path)))
     assert jars.find_java() == tmp_path / "bin" / "java"
 
 
 def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", f"{java_that_says('17.0.1', tmp_path) / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{java_that_prints('17.0.1', tmp_path) / 'bin'}{os.pathsep}{os.environ['PATH']}")
     assert jars.find_java() == tmp_path / "bin" / "java"
 
 
 @pytest.mark.parametrize(("version", "major"), [("25.0.1", "25"), ("11.0.2", "11"), ("1.8.0_402", "8")])
 def test_another_version_is_refused(version: str, major: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
+    monkeypatch.setenv("JAVA_HOME", str(java_that_prints(version, tmp_path)))
     expected = rf"Java at {tmp_path}/bin/java \(from JAVA_HOME\) is version {major}; Spark 4 runs on 17 or 21\."
     with pytest.raises(ConfigurationError, match=expected):
         jars.find_java()

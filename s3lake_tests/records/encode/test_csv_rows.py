@@ -107,9 +107,9 @@ def test_base64_of_a_column_is_base64_of_each_value(values: list[bytes | None], 
 def expected_rows(payloads: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     """Rows as a reader sees them that knows neither binary nor UUIDs."""
     rows = [row for payload in payloads for row in payload.to_pylist()]
-    spelled = {"data": lambda data: base64.b64encode(data).decode(), "id": str}
+    formats = {"data": lambda data: base64.b64encode(data).decode(), "id": str}
     return [
-        {name: spelled[name](one) if name in spelled and one is not None else one for name, one in row.items()}
+        {name: formats[name](one) if name in formats and one is not None else one for name, one in row.items()}
         for row in rows
     ]
 

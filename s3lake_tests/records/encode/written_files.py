@@ -25,10 +25,10 @@ def written(form: FileFormat, payloads: Iterable[Any], verbs: Iterable[str] = ()
     out: list[bytes] = []
     spill = Spill()
     file = open_encoder(form, out.append, spill, chunk=chunk)
-    said = iter(verbs)
+    message = iter(verbs)
     for payload in payloads:
         file.write(payload)
-        if verb := next(said, ""):
+        if verb := next(message, ""):
             getattr(file, verb)()
     file.close()
     spill.close()

@@ -59,8 +59,8 @@ def server() -> Iterator[IggyServer]:
 
 def run(server: IggyServer, directory: Path, schema: str = "json", transforms: str = "") -> tuple[Config, list[str]]:
     """The lines that are landed of the first hour, by a runtime in a directory."""
-    said = {"address": server.address, "user": USER, "password": PASSWORD, "start": START}
-    (directory / "config.toml").write_text(RUNTIME.format(**said))
+    message = {"address": server.address, "user": USER, "password": PASSWORD, "start": START}
+    (directory / "config.toml").write_text(RUNTIME.format(**message))
     (directory / "connectors").mkdir()
     (directory / "connectors" / "s3.toml").write_text(SINK.format(schema=schema, transforms=transforms))
     config = load_configuration(str(directory / "config.toml"), environment={}).config

@@ -10,7 +10,7 @@ NOON = datetime(2024, 1, 15, 12)
 
 
 @pytest.mark.parametrize(
-    ("text", "hours", "spelled"),
+    ("text", "hours", "expected"),
     [
         ("UTC", 0, "UTC"),
         ("GMT", 0, "GMT"),
@@ -29,11 +29,11 @@ NOON = datetime(2024, 1, 15, 12)
         ("Asia/Kolkata", 5.5, "Asia/Kolkata"),
     ],
 )
-def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: str) -> None:
+def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, expected: str) -> None:
     offset = NOON.replace(tzinfo=parse_zone(text)).utcoffset()
     assert offset is not None
     assert offset == timedelta(seconds=round(hours * 3600))
-    assert format_zone_id(text) == spelled
+    assert format_zone_id(text) == expected
 
 
 @pytest.mark.parametrize(

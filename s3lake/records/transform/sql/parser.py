@@ -55,11 +55,11 @@ def parse(select: str, where: str | None) -> Query:
 
 
 def _refuse_twins(paths: Sequence[Path]) -> None:
-    spelled: dict[Path, Path] = {}
+    first_names: dict[Path, Path] = {}
     for path in paths:
         for size in range(1, len(path) + 1):
             part = path[:size]
-            other = spelled.setdefault(tuple(map(str.lower, part)), part)
+            other = first_names.setdefault(tuple(map(str.lower, part)), part)
             if other != part:
                 raise ValueError(
                     f"{'.'.join(other)!r} and {'.'.join(part)!r} differ in case only, and Spark takes them for one "

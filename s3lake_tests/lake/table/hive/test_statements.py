@@ -160,11 +160,11 @@ def in_duckdb(made: HiveTable, home: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def in_spark(spark: "SparkSession", said: Sequence[str], home: Path) -> list[dict[str, Any]]:
+def in_spark(spark: "SparkSession", answer: Sequence[str], home: Path) -> list[dict[str, Any]]:
     """The rows of the table that statements make, whose bucket is a directory."""
     spark.sql("CREATE DATABASE lake")
     try:
-        for text in said:
+        for text in answer:
             spark.sql(re.sub("s3a?://lake", f"file://{home}", text))
         return [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM lake.orders").collect()]
     finally:
@@ -324,12 +324,12 @@ def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
     (file,) = tmp_path.rglob("*.csv")
     opened = ["--add-opens=java.base/java.net=ALL-UNNAMED"]
     with oracles.run_jvm(jars.pyspark_jars_dir().glob("*.jar"), opened) as java:
-        said = java.java.util.Properties()
+        answer = java.java.util.Properties()
         columns = {"columns": ",".join(made.columns), "columns.types": ",".join(["string"] * len(made.columns))}
         for name, text in {**columns, **reader["Parameters"]}.items():
-            said.setProperty(name, text)
+            answer.setProperty(name, text)
         serde = getattr(java, reader["SerializationLibrary"])()
-        serde.initialize(java.org.apache.hadoop.conf.Configuration(), said)
+        serde.initialize(java.org.apache.hadoop.conf.Configuration(), answer)
         _, *lines = file.read_text().splitlines()
         found = [list(serde.deserialize(java.org.apache.hadoop.io.Text(line))) for line in lines]
     assert found == [[text, "a", str(n)] for n, text in enumerate(TEXTS)]

@@ -27,8 +27,8 @@ def converted(contract: Contract, *values: Any, columns: Columns = ORDERS, **mor
 @pytest.mark.parametrize("rule", ["dead_letter", "fail"])
 def test_a_new_field_refuses_its_record_alone_or_fails_the_micro_batch(rule: Any) -> None:
     found = converted(Contract(on_new_field=rule), {"id": 1, "note": "x"}, {"id": 2}, {"id": 3, "note": None})
-    said = {0: "field 'note' is new, and schema.on_new_field allows none"}
-    assert (found.refused, found.forbidden) == ((said, {}) if rule == "dead_letter" else ({}, said))
+    expected = {0: "field 'note' is new, and schema.on_new_field allows none"}
+    assert (found.refused, found.forbidden) == ((expected, {}) if rule == "dead_letter" else ({}, expected))
     assert [row["id"] for row in table(found)] == [2, 3]
     assert found.fields_left_out == {}
 

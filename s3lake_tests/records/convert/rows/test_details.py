@@ -119,8 +119,8 @@ OTHER: dict[str, Any] = {**ROW, "id": 2, "note": "n", "buyer": None, "tags": [],
 
 
 def payload(row: dict[str, Any] | None, schema: Any = CONNECT) -> bytes:
-    spelled = row and {**row, "raw": "AP8=", "day": 20_459}
-    return json.dumps({"schema": schema, "payload": spelled}).encode()
+    expected = row and {**row, "raw": "AP8=", "day": 20_459}
+    return json.dumps({"schema": schema, "payload": expected}).encode()
 
 
 def converted(format: str, *values: bytes | None, **more: Any) -> pa.RecordBatch:

@@ -28,7 +28,7 @@ def test_a_type_is_read(text: str, kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("strng", "'strng', position 1: 'strng' is not a type: did you mean string?"),
         ("list<timestmp>", "'list<timestmp>', position 6: 'timestmp' is not a type: did you mean timestamp?"),
@@ -46,10 +46,10 @@ def test_a_type_is_read(text: str, kind: Any) -> None:
         ("list<" * 40 + "int64" + ">" * 40, "more than 32 levels"),
     ],
 )
-def test_an_invalid_type_is_refused_with_its_position_and_the_allowed_types(text: str, said: str) -> None:
+def test_an_invalid_type_is_refused_with_its_position_and_the_allowed_types(text: str, message: str) -> None:
     with pytest.raises(ValueError, match="position") as error:
         parse(text)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

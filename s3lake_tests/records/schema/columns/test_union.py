@@ -56,7 +56,7 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("one", "other", "message"),
     [
         ("int64", "string", "field 'a' is string, the sink's files have int64"),
         ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
@@ -83,10 +83,10 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
         ),
     ],
 )
-def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: str) -> None:
+def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, message: str) -> None:
     with pytest.raises(Conflict) as conflict:
         unify_types(type_of(one), type_of(other), "a")
-    assert str(conflict.value) == said
+    assert str(conflict.value) == message
 
 
 def test_the_first_task_decides_and_new_fields_are_kept_when_tasks_disagree() -> None:

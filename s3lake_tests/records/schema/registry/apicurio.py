@@ -74,10 +74,10 @@ def find_java() -> Path:
     on_path = shutil.which("java")
     for java in [*(home / "bin" / "java" for home in homes), *([Path(on_path)] if on_path else [])]:
         if java.exists():
-            said = subprocess.run(
+            message = subprocess.run(
                 [java, "-version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
             ).stderr
-            version = re.search(r'version "(\d+)', said)
+            version = re.search(r'version "(\d+)', message)
             if version and int(version[1]) >= _JAVA:
                 return java
     pytest.skip(

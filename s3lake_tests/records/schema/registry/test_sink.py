@@ -26,7 +26,7 @@ def test_a_connection_is_what_the_configuration_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"url": "http://user:pw@h"}, "a URL with user and password is printed in logs"),
         ({"url": "h:8081"}, "'h:8081' is not an address of a registry: write http://HOST:PORT"),
@@ -39,10 +39,10 @@ def test_a_connection_is_what_the_configuration_says() -> None:
         ({"url": "http://h", "timeout": 0}, "0.0 is out of range"),
     ],
 )
-def test_a_registry_that_cannot_be_right_is_refused(given: dict[str, Any], said: str) -> None:
+def test_a_registry_that_cannot_be_right_is_refused(given: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Registry(**given)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize("part", ["key", "value"])

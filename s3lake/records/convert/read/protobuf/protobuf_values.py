@@ -100,12 +100,12 @@ def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def _zigzag(value: bytes, at: int) -> tuple[int, int]:
-    spelled, shift = 0, 0
+    encoded, shift = 0, 0
     while at < len(value) and shift < 64:
-        spelled |= (value[at] & 0x7F) << shift
+        encoded |= (value[at] & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if value[at - 1] < 0x80:
-            return spelled >> 1 ^ -(spelled & 1), at
+            return encoded >> 1 ^ -(encoded & 1), at
     raise ValueError("the indexes of the message, which are before the data, end too early")
 
 

@@ -111,7 +111,7 @@ def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "text"),
     [
         ("ID", "the data does not fit schema id ID: "),
         ("ID 06 61 62", "it ends too early: 3 bytes are expected at byte 6, 2 are there"),
@@ -128,15 +128,15 @@ def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str
     ],
 )
 def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(
-    registry: SchemaRegistry, value: str, said: str
+    registry: SchemaRegistry, value: str, text: str
 ) -> None:
     number = registry.add(record(("a", "string")))
     raw = bytes.fromhex(value.replace("ID", framed(number, b"").hex()))
-    assert said.replace("ID", str(number)) in refusal(registry, raw)
+    assert text.replace("ID", str(number)) in refusal(registry, raw)
 
 
 @pytest.mark.parametrize(
-    ("schema", "kind", "said"),
+    ("schema", "kind", "text"),
     [
         ("{", "", "it is not valid Avro: JSONDecodeError"),
         ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
@@ -156,16 +156,16 @@ def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(
     ],
 )
 def test_a_schema_that_cannot_be_read_is_a_record_error(
-    registry: SchemaRegistry, schema: Any, kind: str, said: str
+    registry: SchemaRegistry, schema: Any, kind: str, text: str
 ) -> None:
     number = registry.add(schema, kind)
     reason = refusal(registry, framed(number, b"\0"))
     assert reason.startswith(f"schema id {number}: ")
-    assert said in reason
+    assert text in reason
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "said"),
+    ("kind", "data", "text"),
     [
         ("int", b"\xfe\xff\xff\xff\x7f", "an integer beyond 32 bits, at byte 5, where the schema has 'int'"),
         (logical("int", "time-millis"), b"\x01", "field 'a' does not fit time"),
@@ -174,11 +174,11 @@ def test_a_schema_that_cannot_be_read_is_a_record_error(
     ],
 )
 def test_a_value_that_no_column_holds_is_a_record_error(
-    registry: SchemaRegistry, kind: Any, data: bytes, said: str
+    registry: SchemaRegistry, kind: Any, data: bytes, text: str
 ) -> None:
     number = registry.add(record(("a", kind)))
     for format in ("parquet", "avro", "json"):
-        assert said in refusal(registry, framed(number, data), format)
+        assert text in refusal(registry, framed(number, data), format)
 
 
 def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,8 +71,8 @@ def test_a_corrupt_record_is_refused_between_two_that_land(registry: SchemaRegis
     staged(world, [(None, message, []) for message in messages])
     report = world.verify()
     assert (report.differences, report.landed, report.dead_letters) == ((), 2, 1)
-    (letter,) = [json.loads(body) for key, (body, *_) in world.store.objects.items() if "dead" in key]
-    assert reason.replace("byte 5", f"byte {5 + len(head)}") in str(letter)
+    (dead_letter,) = [json.loads(body) for key, (body, *_) in world.store.objects.items() if "dead" in key]
+    assert reason.replace("byte 5", f"byte {5 + len(head)}") in str(dead_letter)
 
 
 @pytest.mark.parametrize("what", CORRUPT)

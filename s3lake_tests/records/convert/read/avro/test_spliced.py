@@ -230,9 +230,9 @@ def test_a_default_of_a_double_without_a_point_is_kept_with_one(registry: Schema
 
 
 def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
-    said = field("int") | {"doc": "An order.", "aliases": ["Bill"]}
-    said["fields"][0] |= {"doc": "How many."}
-    numbers = [registry.add(field("int")), registry.add(said)]
+    message = field("int") | {"doc": "An order.", "aliases": ["Bill"]}
+    message["fields"][0] |= {"doc": "How many."}
+    numbers = [registry.add(field("int")), registry.add(message)]
     (part,) = landed(registry, "avro", *(framed(number, b"\2") for number in (*numbers, *numbers))).parts
     assert part.rows is None
     assert schema_in(part.streams["data"]) == field("int")

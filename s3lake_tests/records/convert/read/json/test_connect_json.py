@@ -72,7 +72,7 @@ def test_a_payload_that_is_no_struct_is_one_column(schema: Any, payload: Any, fo
 
 @pytest.mark.parametrize("format", ["parquet", "json"])
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "expected"),
     [
         ({"a": "x"}, "Expected `int | null`, got `str` - at `$.a`"),
         ({"a": 2**31}, "2147483647"),
@@ -83,14 +83,14 @@ def test_a_payload_that_is_no_struct_is_one_column(schema: Any, payload: Any, fo
         (None, "Expected `object`, got `null`"),
     ],
 )
-def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, format: str) -> None:
+def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, expected: str, format: str) -> None:
     reason = refusal(struct(field("a", "int32"), field("b", "string", optional=False)), payload, format)
     assert reason.startswith("the payload does not fit its schema: ")
-    assert said in reason
+    assert expected in reason
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [
         ("v1", "schema is not a Connect schema: an object with a type is expected; or set the converter to json"),
         ({"type": "int"}, "schema.type 'int' is not known: there are boolean, int8"),
@@ -105,8 +105,8 @@ def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, 
         (struct(field('a"b', "string")), "a name without quotes, backslashes, control characters"),
     ],
 )
-def test_a_schema_that_connect_does_not_have_is_a_record_error(schema: Any, said: str) -> None:
-    assert said in refusal(schema, {})
+def test_a_schema_that_connect_does_not_have_is_a_record_error(schema: Any, expected: str) -> None:
+    assert expected in refusal(schema, {})
 
 
 def test_a_decimal_that_is_none_is_a_record_error() -> None:
@@ -193,7 +193,7 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "schema", "said"),
+    ("format", "schema", "expected"),
     [
         (
             "csv",
@@ -213,8 +213,8 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
     ],
 )
-def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, said: str) -> None:
-    assert said in refusal(schema, {}, format)
+def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, expected: str) -> None:
+    assert expected in refusal(schema, {}, format)
 
 
 def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:

@@ -24,14 +24,16 @@ def texts(*values: Any) -> pa.BinaryArray:
     return pa.array([one if isinstance(one, bytes) else json.dumps(one).encode() for one in values], pa.binary())
 
 
-Spelt = dict[str, str]
+TypeNames = dict[str, str]
 
 
 def read_objects(
-    values: pa.BinaryArray, columns: Spelt, given: Spelt | None = None
-) -> tuple[pa.RecordBatch | None, Spelt, Refusals]:
+    values: pa.BinaryArray, columns: TypeNames, given: TypeNames | None = None
+) -> tuple[pa.RecordBatch | None, TypeNames, Refusals]:
     """With columns as the user spells them."""
-    known, pinned = ({name: grammar.parse(text) for name, text in spelt.items()} for spelt in (columns, given or {}))
+    known, pinned = (
+        {name: grammar.parse(text) for name, text in type_names.items()} for type_names in (columns, given or {})
+    )
     batch, united, refused, *_ = object_columns.read_objects(values, known, pinned)
     return batch, {name: str(type) for name, type in united.items()}, refused
 
@@ -99,7 +101,7 @@ def test_a_value_that_fits_is_read_in_its_type(kind: str, given: Any, found: Any
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "said"),
+    ("kind", "given", "message"),
     [
         ("timestamp_us", "2026-11-20T08:15:00.1234567Z", "does not fit timestamp_us: an ISO 8601 time, to the micro"),
         (
@@ -146,11 +148,11 @@ def test_a_value_that_fits_is_read_in_its_type(kind: str, given: Any, found: Any
         ("string", ["x" * 200], "field 'a' does not fit string"),
     ],
 )
-def test_a_value_that_does_not_fit_refuses_its_record_and_no_other(kind: str, given: Any, said: str) -> None:
+def test_a_value_that_does_not_fit_refuses_its_record_and_no_other(kind: str, given: Any, message: str) -> None:
     found, refused = read(kind, None, given, None)
     assert found == [None, None]
     assert list(refused) == [1]
-    assert said in refused[1]
+    assert message in refused[1]
 
 
 def test_one_column_may_have_both_spellings() -> None:
@@ -252,7 +254,7 @@ _numbers = st.decimals(-(10**7), 10**7, places=3, allow_nan=False)
 def test_declared_values_written_in_json_are_read_back_exactly(
     rows: list[dict[str, Any]], between: str, zone: str
 ) -> None:
-    def spelt(row: dict[str, Any]) -> bytes:
+    def to_json(row: dict[str, Any]) -> bytes:
         members = {
             "t": row["t"] and json.dumps(row["t"].isoformat(between, "milliseconds") + zone),
             "d": row["d"] is not None and format(row["d"], "f"),
@@ -271,7 +273,7 @@ def test_declared_values_written_in_json_are_read_back_exactly(
         "l": "list<date>",
         "s": "struct<n: int32>",
     }
-    batch, _, refused = read_objects(texts(*map(spelt, rows)), {}, given)
+    batch, _, refused = read_objects(texts(*map(to_json, rows)), {}, given)
     assert refused == {}
     for found, row in zip(batch.to_pylist(), rows, strict=True):
         assert found == {**row, "t": row["t"] and row["t"].replace(tzinfo=UTC)}

@@ -73,11 +73,11 @@ def test_integers_are_exact_at_any_depth(wrap: Any, path: str) -> None:
     ("type", "number"), [("double", 2**53 + 1), ("double", -(2**63) + 1), ("double", 2**64 + 1), ("float", 2**24 + 1)]
 )
 def test_an_integer_that_a_given_column_rounds_is_refused(type: str, number: int) -> None:
-    said = f"is an integer that its column, {type}, does not hold exactly"
+    expected = f"is an integer that its column, {type}, does not hold exactly"
     for shape, value in ((type, number), ({"list": type}, [number]), ({"map": type}, {"k": number})):
         found = read([{"n": value}, {"m": 1}], {}, {"n": shape})
         assert list(found.refused) == [0]
-        assert said in found.refused[0]
+        assert expected in found.refused[0]
 
 
 def test_an_integer_that_a_double_holds_is_one() -> None:

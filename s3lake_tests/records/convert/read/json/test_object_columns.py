@@ -80,7 +80,7 @@ def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value:
 
 
 @pytest.mark.parametrize(
-    ("known", "value", "said"),
+    ("known", "value", "message"),
     [
         ({"a": "int64"}, {"a": "x"}, "field 'a' is string, the sink's files have int64"),
         ({"a": "string"}, {"a": 1}, "field 'a' is int64, the sink's files have string"),
@@ -91,9 +91,9 @@ def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value:
         ({"a": {"list": "string"}}, {"a": "x"}, "field 'a' is string, the sink's files have list<string>"),
     ],
 )
-def test_a_conflict_refuses_its_record_and_no_other(known: Document, value: Any, said: str) -> None:
+def test_a_conflict_refuses_its_record_and_no_other(known: Document, value: Any, message: str) -> None:
     batch, columns, refused = read_objects(binary({"k": 1}, value, {"k": 2}), known)
-    assert refused == {1: said}
+    assert refused == {1: message}
     assert [row["k"] for row in batch.to_pylist()] == [1, 2]
     assert columns == {**known, "k": "int64"}
 
