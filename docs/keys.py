@@ -29,7 +29,7 @@ class Key:
         name: as files write it.
         default: the connector's own; empty where it has none.
         value: one that is not the default.
-        beside: what has to be said too, for the connector itself to read the key.
+        beside: the other keys without which the connector itself does not read the key.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What errors say, whoever said it first."""
+"""The texts of errors, also of those that quote others."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """A destination of s3lake's hours: a directory with a file of JSON lines for each hour.
 
-The first line of a file says what it contains. A file is written under another name and then renamed, so a crash while
+The first line of a file names what it contains. A file is written under another name and then renamed, so a crash while
 writing leaves the former file as it was.
 """
 

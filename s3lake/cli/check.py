@@ -113,7 +113,7 @@ def _print_without_effect(loaded: "LoadedConfig", *, everything: bool) -> None:
         print_table(("without effect here", "because", "read from"), rows, "")
     elif loaded.without_effect:
         keys = dict.fromkeys(notice.place.key for notice in loaded.without_effect)
-        print_text(False, f"without effect here: {', '.join(keys)} (--all says why)")
+        print_text(False, f"without effect here: {', '.join(keys)} (--all shows why)")
 
 
 def _settings_of(config: "Config", *, exclude_defaults: bool = False) -> Mapping[tuple[str | int, ...], Any]:

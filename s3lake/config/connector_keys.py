@@ -233,7 +233,7 @@ def _fill(sink: Draft, path: str, name: str, environment: Mapping[str, str], mis
     if environment.get(name):
         sink.put(path, environment[name], read_variable(name, name, environment))
     else:
-        report.error(None, f"the file does not say {missing}")
+        report.error(None, f"the file does not state {missing}")
 
 
 def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> None:

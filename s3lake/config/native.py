@@ -1,4 +1,4 @@
-"""The native YAML configuration: every error says file, line, column, dotted path, value, what is allowed.
+"""The native YAML configuration: every error has file, line, column, dotted path, value, what is allowed.
 
 `${NAME}` and `${NAME:-default}` in a scalar come from the environment; without quotes the result is typed as if it had
 been written there. Scalars are typed as YAML 1.2 has it: `on`, `yes`, `0x10`, `1:30` and `2026-11-20` are text.

@@ -75,7 +75,7 @@ class Reference:
     """The origin of a value that is not written in the file itself.
 
     Attributes:
-        written: the text with its references as native YAML spells them; empty if it has no such spelling.
+        written: the text with its references as native YAML writes them; empty if YAML cannot.
         alone: whether the text is one reference and nothing else.
     """
 

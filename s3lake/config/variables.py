@@ -46,7 +46,7 @@ _SOURCE_OF = {name.lower(): source for source, names in _SOURCES.items() for nam
 
 
 class UnresolvedReferenceError(ValueError):
-    """A reference leads nowhere; the message says why, and never quotes a value."""
+    """A reference leads nowhere; the message has the reason, and never quotes a value."""
 
 
 class Substituted(NamedTuple):

@@ -108,7 +108,7 @@ def _format(command: list[str], config: Path, data: Path) -> str:
     run = subprocess.run(tool, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
     if run.returncode != 0:
         output = (run.stdout + run.stderr)[-4000:].strip()
-        raise KafkaUnavailableError(f"Kafka could not prepare the directory {data}. It said:\n{output}")
+        raise KafkaUnavailableError(f"Kafka could not prepare the directory {data}. Its output:\n{output}")
     return cluster_id
 
 

@@ -81,6 +81,6 @@ def check_gate(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> None:
         if most is not None and count > most * read:
             raise GateError(
                 f"{where}: {count:,} of {read:,} records ({count / read:.2%}) {what}, more than schema.gate.{name}, "
-                f"{most:.2%}. Mend what writes or what reads them (`s3lake preview` says why each is refused), or "
+                f"{most:.2%}. Mend what writes or what reads them (`s3lake preview` shows why each is refused), or "
                 "allow more"
             )

@@ -230,7 +230,7 @@ _CHECKS: dict[str, tuple[Callable[[HourState], dg.AssetCheckResult], str]] = {
     "lag": (_check_lag, "Passes when no record of the hour has waited for twice the flush interval."),
     "dead_letters": (
         _check_dead_letters,
-        "Passes when no more records of the hour were refused than errors.threshold says: none by itself.",
+        "Passes when no more records of the hour were refused than errors.threshold allows: none by itself.",
     ),
     "table": (_check_table, "Passes when the table lists the commits that the index has of the hour."),
 }

@@ -221,7 +221,7 @@ def _read_start_error(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
             reasons.append(str(error.message).strip())
         elif event.is_failure and event.message:
             reasons.append(event.message)
-    return f"it could not be started: {(reasons or ['its launcher says no reason'])[0]}"
+    return f"it could not be started: {(reasons or ['its launcher gives no reason'])[0]}"
 
 
 def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str | None:

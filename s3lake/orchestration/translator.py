@@ -105,7 +105,7 @@ class SinkTranslator:
             _with_suffix(landed.key, "dead_letters"),
             deps=[landed.key],
             description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; a complete hour "
-            "without any says 0. `s3lake dead-letters` shows them, and lands them after all, as the "
+            "without any has 0. `s3lake dead-letters` shows them, and lands them after all, as the "
             "job `s3lake_replay` does.",
             partitions_def=landed.partitions_def,
             group_name=landed.group_name,

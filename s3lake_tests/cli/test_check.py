@@ -153,7 +153,7 @@ class TestCheck:
     def test_lists_settings_without_effect_in_one_line_and_with_reasons_on_request(self, run: Run) -> None:
         strimzi = Path(__file__).parents[1] / "config" / "public" / "plugin-version.json"
         short, long = run("check", strimzi).out, run("check", strimzi, "--all").out
-        assert "without effect here: tasks.max.enforce, connector.plugin.version (--all says why)" in short
+        assert "without effect here: tasks.max.enforce, connector.plugin.version (--all shows why)" in short
         assert "s3lake has no plugins" not in short
         assert re.search(r"connector\.plugin\.version +s3lake has no plugins", long)
 

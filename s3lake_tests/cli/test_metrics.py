@@ -64,6 +64,6 @@ def test_the_served_metrics_are_the_progress_of_the_topic(served: tuple[str, str
         metrics = samples(answer.read().decode())
     assert metrics["s3lake_up", "kafka", "events", topic] == metrics["s3lake_up", "s3", "events", topic] == 1
     assert metrics["s3lake_lag_records", "events", topic] == 7
-    # Looked for in eighths between 10 minutes and an hour, and never said to be older than it is.
+    # Looked for in eighths between 10 minutes and an hour, and never reported as older than it is.
     assert 600 <= metrics["s3lake_lag_seconds", "events", topic] <= 1_100
     assert metrics["s3lake_requests_total", "GetObject"] <= 4

@@ -43,7 +43,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert lines[0] == "starting Kafka and S3 on this machine"
     assert [line for line in lines if line.startswith(produced)]
     begun = next(at for at, line in enumerate(lines) if line.startswith("backfilling "))
-    assert "planned" in lines[begun + 1], "something is said before all of it is done"
+    assert "planned" in lines[begun + 1], "a line is printed before all of it is done"
     (total,) = [line for line in lines if line.startswith(compared)]
     figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters, in (\d+) data files.*", total)
     assert figures, total

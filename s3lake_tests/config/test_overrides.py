@@ -326,7 +326,7 @@ def test_an_invalid_value_of_iggys_variable_is_reported_there_without_secrets() 
 def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
     loaded = with_iggys(IGGY_USERNAME="me", STATE_PATH="s", CONFIG_PATH="x", ENV_PATH="y")
     assert [str(one) for one in bases.remarks(loaded) if "environment" in one.place.file] == [
-        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no effect: [s3lake] says where the "
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no effect: [s3lake] sets where the "
         "records are",
         "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no effect: the file is that of one "
         "connector, not the runtime's",

@@ -49,7 +49,7 @@ LOADS = {
     "proxy.json": (4, "s3.proxy.url: requests to S3 go through it"),
     "proxy-as-endpoint.json": (5, "if it is S3's own address, write it as the endpoint instead"),
     "provider-keys.json": (3, ""),
-    "provider-role.json": (3, "s3.credentials.provider.class: is not run: boto3 takes what its options say"),
+    "provider-role.json": (3, "s3.credentials.provider.class: is not run: boto3 takes its options"),
     "provider-chain.json": (3, "boto3's own chain is used"),
     "encrypted.json": (2, ""),
     "tagged.json": (1, ""),

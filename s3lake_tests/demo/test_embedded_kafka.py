@@ -71,5 +71,7 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
 @pytest.mark.slow("starts a broker of its own")
 def test_a_directory_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file where the directory belongs")
-    with pytest.raises(KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. It said:\n."):
+    with pytest.raises(
+        KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. Its output:\n."
+    ):
         EmbeddedKafka.start(tmp_path)

@@ -182,7 +182,7 @@ class Lake(Topics):
         return [one["Key"] for one in self.client.list_multipart_uploads(Bucket=self.bucket).get("Uploads", ())]
 
     def config_text(self, *sinks: str) -> str:
-        """A native configuration; of a sink only what matters to the test has to be said."""
+        """A native configuration; of a sink only what matters to the test has to be given."""
         server, bucket = self.s3, self.bucket
         keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
         started = [sink if "start:" in sink else f"{sink}, start: {START}" for sink in sinks]

@@ -78,7 +78,7 @@ class OneTopic(Runs):
         return materialisations(self.instance, KEY)
 
     def lines(self) -> list[str]:
-        """What the last run has said of the topic, and its events of outputs and hours."""
+        """The last run's lines about the topic, and its events of outputs and hours."""
         (run,) = self.instance.get_runs(limit=1)
         entries = [record.event_log_entry for record in self.instance.get_records_for_run(run.run_id).records]
         events = {"ASSET_MATERIALIZATION", "STEP_OUTPUT", "HANDLED_OUTPUT"}

@@ -47,7 +47,7 @@ class FakeKafka:
     Attributes:
         logs: topic -> topic-partition -> where it ends; all begin at 0.
         since: the first offset since a time, whichever.
-        starts: where an hour begins in topic-partition 0; at its end unless said.
+        starts: where an hour begins in topic-partition 0; at its end unless given.
         outages: how many questions it does not answer.
         asked: how often for what.
     """
@@ -116,7 +116,7 @@ def catalog(sink: Sink, *topics: str, resources: Mapping[str, object] | None = N
 
 
 class Ticks:
-    """A bucket, a broker, a clock and an instance for one sensor, and what it said last."""
+    """A bucket, a broker, a clock and an instance for one sensor, and its last result."""
 
     definitions: dg.Definitions
     sensor: dg.SensorDefinition

@@ -56,7 +56,7 @@ _OF_BOTH = {
     **{f"{{{{start_offset{padding}}}}}": "{offset}" for padding in ("", ":padding=false")},
     "{{start_offset:padding=true}}": "{offset:020}",
     **{f"{{{{timestamp:unit={unit}}}}}": f"{{time:{unit}}}" for unit in ("yyyy", "MM", "dd", "HH")},
-    "{{timestamp:unit=YYYY}}": "{time:yyyy}",  # as Aiven's README says
+    "{{timestamp:unit=YYYY}}": "{time:yyyy}",  # as documented in Aiven's README
 }
 _OF_NAMES = {**_OF_BOTH, "{{key}}": "{key}"}
 _OF_PREFIXES = {
@@ -164,7 +164,7 @@ def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
             _check_variables(keys, sink, name.setting)
         extension = ""
         if codec not in (None, "none"):
-            message = f"is rendered as it is: files are compressed ({codec}), and their names do not say so"
+            message = f"is rendered as it is: files are compressed ({codec}), and their names do not show it"
             keys.note(message, name)
     sink.put("layout.template", template, used.setting if used.value else None)
     sink.put("layout.extension", extension)
@@ -185,7 +185,7 @@ def _read_prefix(keys: Keys, sink: Draft, setting: Setting) -> str:
     if "utc_date" in names:
         sink.put("layout.time.timezone", "UTC", setting)
     elif dates and not keys.has("timestamp.timezone"):
-        keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone says another zone")
+        keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone names another zone")
     head, slash, _ = setting.value.partition("{{")[0].rpartition("/")
     if head and not head.startswith("/"):
         sink.put("prefix", head, setting)

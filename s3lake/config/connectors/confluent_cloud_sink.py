@@ -54,7 +54,7 @@ _NO_EFFECT = {
     "authentication.method": "keys are used if they are given here, else boto3's own chain",
     "kafka.auth.mode": "kafka.api.key and kafka.api.secret are used",
     "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
-    "kafka.region": "kafka.endpoint says where Kafka is",
+    "kafka.region": "kafka.endpoint is the address of Kafka",
     "auto.restart.on.user.error": "Dagster tries a run again by its own retry policy",
     "csfle.enabled": "what is encrypted field by field is landed as it is",
     "value.subject.name.strategy": "a record names its schema by id",
@@ -120,7 +120,7 @@ def _put_registry(plain: dict[str, Setting], report: Report, environment: Mappin
 
 
 def _put_time(plain: dict[str, Setting], top: Setting, report: Report) -> Iterator[Setting]:
-    """Yield what says that directories follow a pattern, and a field of the value; other connectors ask for it by name.
+    """Yield the settings for directories by a pattern, and by a field of the value; others ask for it by name.
 
     Source: Confluent Cloud's page of the connector, by which a directory is `topics.dir/topic/path.format`.
     """

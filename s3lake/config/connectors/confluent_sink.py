@@ -59,7 +59,7 @@ _NO_EFFECT = {
     "report.null.values.to.dlq": "ignored records are counted, refused ones become dead letters",
     "enable.conditional.writes": "every commit is conditional",
     "rotate.file.on.partition.change": "a change of output partition closes no file",
-    "max.files.scan.limit": "the index says which files there are",
+    "max.files.scan.limit": "the index lists the files",
     "partitioner.max.open.files": "memory_budget bounds what is open",
     "offset.flush.interval.ms": "offsets are committed with the files",
     "schema.generator.class": "it makes schemas for Hive, which is not used",
@@ -146,7 +146,7 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     codec = codecs["parquet"]
     if form.value == "parquet" and codec.value in _PARQUET_EXTENSIONS:
         extension = _PARQUET_EXTENSIONS[codec.value]
-        message = f"files end in .parquet, as the document says; the connector writes {extension}"
+        message = f"files end in .parquet, as documented; the connector writes {extension}"
         connect_keys.note_deviation(keys, sink, codec.setting or form.setting, message, "layout.extension", extension)
     connect_properties = keys.boolean("connect.meta.data", True)
     if form.value == "avro":
@@ -177,7 +177,7 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
     size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
     if size.setting:
         sink.put("flush.size", size)
-        message = "closes a file at that size, as the document says; the connector closes none"
+        message = "closes a file at that size, as documented; the connector closes none"
         connect_keys.note_deviation(keys, sink, size.setting, message, "flush.size", "80GB")
     span, schedule = (keys.integer(f"rotate.{name}interval.ms", -1, -1) for name in ("", "schedule."))
     for interval in (span, schedule):

@@ -35,8 +35,8 @@ _OURS = {
     **dict.fromkeys(("max.poll.interval.ms", "session.timeout.ms", "heartbeat.interval.ms"), _GROUP),
     "partition.assignment.strategy": _GROUP,
     "max.poll.records": "Spark reads ranges of offsets",
-    "key.deserializer": "key.converter says how keys are read",
-    "value.deserializer": "value.converter says how values are read",
+    "key.deserializer": "key.converter sets how keys are read",
+    "value.deserializer": "value.converter sets how values are read",
 }
 
 

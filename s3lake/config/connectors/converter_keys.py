@@ -70,7 +70,7 @@ _OTHER_COLUMNS = {
     "generalized.sum.type.support": (True, "the members of a union are named after their types, and not numbered"),
 }
 """Options that give other columns, or other lines: the value that does, and what s3lake writes with it too."""
-_ONLY_READ = "schemas are only read, by their ids, and all they say is kept"
+_ONLY_READ = "schemas are only read, by their ids, and all of their content is kept"
 _REGISTRY_OPTIONS = (
     *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
     *("bearer.auth.credentials.source", "bearer.auth.token"),

@@ -16,7 +16,7 @@ from s3lake.config.report import Setting, Value
 BUCKET = "S3LAKE_BUCKET"
 _P = "plugin_config."
 _SENT = "s3lake sends hours, each with what belongs to its rows"
-_TRIED = "errors.max_retries says how often an hour is tried"
+_TRIED = "errors.max_retries sets how often an hour is tried"
 _CREATED = "what is missing is created"
 _NO_EFFECT = {
     **dict.fromkeys(("batch_size", "max_connections"), _SENT),

@@ -134,7 +134,7 @@ def _of_server(options: Mapping[str, Any], runtime: TomlFile, report: Report) ->
         ]
     except (ValueError, AttributeError, TypeError):
         raise ConfigurationError(
-            f"{answer.name}: the answer is not what Iggy's server says of active connectors, an object with sinks and "
+            f"{answer.name}: the answer is not Iggy's list of active connectors, an object with sinks and "
             "sources; correct base_url, url_templates.get_active_configs or response.data_path"
         ) from None
     yield from files

@@ -26,7 +26,7 @@ _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
 _RUNTIME_REASONS = {
     "http": "Dagster has the user interface",
     "state": "the index is in the bucket",
-    "logging": "Dagster says how runs are logged",
+    "logging": "Dagster configures how runs are logged",
     "telemetry": "every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
@@ -55,8 +55,8 @@ _NO_EFFECT = {
     "benchmark": "every run's figures are in Dagster",
 }
 _STREAM_NO_EFFECT = {
-    "batch_length": "batch_records says how many records a micro-batch has",
-    "poll_interval": "sensors say when a micro-batch starts",
+    "batch_length": "batch_records sets how many records a micro-batch has",
+    "poll_interval": "sensors decide when a micro-batch starts",
     "consumer_group": "offsets are in the index; no consumer group is used",
 }
 
@@ -100,7 +100,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
         sinks += _read_connector(file, runtime_settings, server, report, references, sinks, alone=alone)
     if sinks and server.values and not any(sink.get("source.type") == "iggy" for sink in sinks):
         place = next(runtime.place(*path) for path in runtime.places if path[:1] == (SECTION,))
-        report.notice(place, "has no effect: [s3lake] says where the records are")
+        report.notice(place, "has no effect: [s3lake] sets where the records are")
     if not sinks and not report.failed:
         message = 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
         report.error(None, message)
@@ -350,10 +350,10 @@ def _put_schema(file: toml_file.TomlFile, sink: Draft, keys: Keys, stream: int) 
                 if option in described:
                     sink.put(f"converter.registry.{described[option]}", value, setting)
                 elif option in _IN_SCHEMA:
-                    keys.report.no_effect(setting, "the schema says it all")
+                    keys.report.no_effect(setting, "the schema contains it all")
                 elif formats.get(option) != value:
                     keys.error(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")
         elif schema.value == _CONVERTERS[name] and not has_path and not keys.with_prefix(_REGISTRY):
             message = f"write [transforms.{name}_convert] with {' and '.join(described)}"
             message += ", or avro_schema_path in [[streams]]" * (name == "avro")
-            keys.error(schema.setting, f"{name!r} does not say how messages are read: {message}")
+            keys.error(schema.setting, f"{name!r} does not define how messages are read: {message}")

@@ -68,7 +68,7 @@ _NO_EFFECT = {
     f"{_P}delete.mode": "nothing is deleted while records are landed",
     f"{_P}log.metrics": "every run's records, files and seconds are in Dagster",
     f"{_P}task.index": "s3lake has no tasks",
-    "offset.flush.interval.ms": "has no effect: flush.interval in PROPERTIES says when files are closed",
+    "offset.flush.interval.ms": "has no effect: flush.interval in PROPERTIES sets when files are closed",
     "connect.progress.enabled": "every run's progress is in Dagster",
     f"{_P}indexes.gc.interval.seconds": _COLLECTED,
     f"{_P}indexes.gc.batch.size": _COLLECTED,
@@ -286,7 +286,7 @@ def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys
     for part, name, text in (("columns", "select", statement.columns), ("where", "where", statement.where)):
         if text is not None:
             does = "leaves no field out" if name == "select" else "leaves no record out"
-            message = f"{name.upper()} {does}: the connector writes every record as it is, as its document says"
+            message = f"{name.upper()} {does}: the connector writes every record as it is, as documented"
             key = f"s3lake.sql.{name}" if alone else f"{prefix_of(sink.get('name'))}SQL_{name.upper()}"
             remedy = f"{message}; to have it, write {key}={text}"
             report.notice(at(part), remedy, (str(sink.get("name")), f"sql.{name}"))
@@ -295,7 +295,7 @@ def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys
         report.error(at("format"), f"STOREAS {statement.format}: no such format; {suggest(form, _FORMATS)}")
     sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
     if form == "CSV":
-        message = "a file begins with a header line, as the document says; the connector writes none"
+        message = "a file begins with a header line, as documented; the connector writes none"
         connect_keys.note_deviation(keys, sink, at("format"), message, "format.header", "false")
     if statement.partition_by:
         sink.put("layout.partition_by", list(map(_element, statement.partition_by)), at("partition_by"))
@@ -309,7 +309,7 @@ def _refuse_aliases(statement: Statement, query: Setting, report: Report) -> Non
         remedy = f"write {PREFIX}sql.select={statement.columns} to have it"
         if aliases[name]:
             remedy = f"write PARTITIONBY {aliases[name]}, or {remedy}"
-        message = f"PARTITIONBY {name}: SELECT is disregarded, as the document says, so no record has it; {remedy}"
+        message = f"PARTITIONBY {name}: SELECT is disregarded, as documented, so no record has it; {remedy}"
         report.error(query.at(statement.offsets["partition_by"]), message)
 
 
@@ -342,7 +342,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
         message = "a Java class cannot name files here; write s3lake.layout.template"
         own.error(namer, f"{namer.masked_value}: {message}")
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
-    message = "files are named after their first offset, as the document says; the connector names the last one"
+    message = "files are named after their first offset, as documented; the connector names the last one"
     if statement.partitioned:
         sink.put("layout.template", None)  # the elements are the connector's own
         sink.put("layout.suffix", suffix)

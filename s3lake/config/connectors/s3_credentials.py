@@ -77,7 +77,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     elif place is not None:
         sink.put("s3.credentials", place, provider.setting)
     elif name and ("s3.role.arn" in options or ({*_PAIR} <= {*options} and "AssumeRole" not in name)):
-        keys.note("is not run: boto3 takes what its options say", provider)
+        keys.note("is not run: boto3 takes its options", provider)
     elif provider.setting is not None and name:
         message = f"{provider.setting.masked_value} is a Java class, which cannot run here; {_INSTEAD}"
         keys.error(provider.setting, message)

@@ -72,7 +72,7 @@ class Registry(ConfigModel):
             there = f"{' and '.join(ways_given)} are given" if ways_given else f"{', '.join(ways)} are missing"
             raise RuleError(f"{there}: give one of them", "url")
         if (self.message is None) != (self.descriptor_set is None):
-            raise RuleError("message says what a descriptor_set's values are: give both, or neither", "message")
+            raise RuleError("message names the type of a descriptor_set's values: give both, or neither", "message")
         if (self.user is None) != (self.password is None):
             there, missing = ("user", "password") if self.password is None else ("password", "user")
             raise RuleError(f"{there} is given without {missing}: give both, or neither", missing)

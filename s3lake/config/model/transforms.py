@@ -49,7 +49,7 @@ class Transform(ConfigModel):
 
         _check_options(self.type, self.options, TRANSFORMS)
         if self.predicate is None and shorten(self.type) == "Filter":
-            raise RuleError("Filter without a predicate drops every record: say which, for example RecordIsTombstone")
+            raise RuleError("Filter without a predicate drops every record: name one, for example RecordIsTombstone")
         if self.predicate is None and self.negate:
             raise RuleError("negate has no meaning without a predicate: take it out", "negate")
         return self

@@ -233,7 +233,7 @@ def roll_back_by_hand(
         if expired and not give_up_expired:
             raise DataLossError(
                 f"{index.topic} {hour}: Kafka has expired {expired} offsets that commit {commit} holds; to give "
-                "them up say --give-up-expired, and the next run records them as expired"
+                "them up use --give-up-expired, and the next run records them as expired"
             )
         reads = manifest.partitions.values() if manifest else ()
         result = RolledBack(commit, sum(read.end - read.start for read in reads), expired)

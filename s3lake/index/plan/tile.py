@@ -253,7 +253,7 @@ def require_log_range(kafka: TopicOffsets, partition: int) -> LogRange:
     log = kafka.partitions.get(partition)
     if log is None:
         raise KafkaUnavailableError(
-            f"topic-partition {partition} is in the index, and missing in what the brokers say of the topic just now: "
+            f"topic-partition {partition} is in the index, and missing in what the brokers report of its topic now: "
             "their metadata is out of date. The next run asks again"
         )
     return log

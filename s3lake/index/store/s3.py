@@ -219,7 +219,7 @@ class S3Store:
                 raise
             if self.bucket not in _untagged:  # once a bucket, not once an object
                 _untagged.add(self.bucket)
-                _log.warning("objects have no tags that say which records they hold: %s", error)
+                _log.warning("objects have no tags that name the records they hold: %s", error)
 
     def abort_upload(self, key: str, upload: str) -> None:
 
@@ -314,7 +314,7 @@ class S3Store:
             times, seconds = retrying.statistics["attempt_number"], time.monotonic() - begun
             raise StoreUnavailableError(
                 f"{what} failed {times} times in {seconds:.0f} s, at last with {error}. Check that the store is up and "
-                "can be reached from here; s3.retries says how often and how long to try."
+                "can be reached from here; s3.retries sets how often and how long to try."
             ) from None
         _unavailable_since.pop(connection, None)
         return answer

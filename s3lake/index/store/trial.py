@@ -229,7 +229,7 @@ def _require_owner(store: Store, shown: str | None, written: str) -> None:
     if shown != written:
         raise StoreDeniedError(
             f"{_describe_place(store)} does not give back an object's metadata: x-amz-meta-{COMMIT} was {written!r} "
-            f"and came back as {shown!r}. Without it nothing says which commit an object is of, so nothing can be "
+            f"and came back as {shown!r}. Without it nothing shows which commit an object is of, so nothing can be "
             "landed there, with exactly_once: false neither. To go on: let proxies pass x-amz-meta- headers on, or use "
             "a store that keeps metadata."
         )

@@ -123,7 +123,7 @@ class CompleteHour:
                 yield batch
             if taken != self.rows:
                 raise UnreadableError(
-                    f"{self._what}: its objects hold {taken:,} rows, its commits say {self.rows:,}: verify the hour"
+                    f"{self._what}: its objects hold {taken:,} rows, its commits state {self.rows:,}: verify the hour"
                 )
         except DataLossError:
             self._refuse_rewritten()  # a rewrite deletes objects

@@ -154,7 +154,7 @@ class MongoDB(LedgerDestination):
         except (ValueError, ArithmeticError, RecursionError, BSONError) as error:
             raise DestinationRefusedError(
                 f"{self.place}: row {row.number} of {row.file} has what a document cannot hold "
-                f"({type(error).__name__}), as U+0000 in the name of a field: say record='text'"
+                f"({type(error).__name__}), as U+0000 in the name of a field: set record='text'"
             ) from None
 
     @contextmanager
@@ -195,7 +195,7 @@ class MongoDB(LedgerDestination):
         row = chunk[flaws[0]["index"]]
         return DestinationRefusedError(
             f"{self.place}: {len(flaws)} of {len(chunk)} rows were not taken, the first, row {row.number} of "
-            f"{row.file}, because of code {flaws[0]['code']}: say record='text' where the server has no such documents"
+            f"{row.file}, because of code {flaws[0]['code']}: set record='text' where the server has no such documents"
         )
 
 

@@ -156,7 +156,7 @@ class Postgres:
         if error.sqlstate in _UNHOLDABLE:
             text += (
                 f". A record has what {self._record} cannot hold, as U+0000 or half a character in an escape: make the "
-                "column json, and say record='json'"
+                "column json, and set record='json'"
             )
         return f"{text} ({where[0]})" if where else text
 

@@ -129,7 +129,7 @@ class Quickwit:
             if time.monotonic() > deadline or (count or 0) > hour.rows:
                 raise DestinationUnavailableError(
                     f"{self.place}: {count or 0:,} documents are there of {hour.rows:,} rows of {hour.topic} "
-                    f"{hour.hour}: the server's log says which it could not index"
+                    f"{hour.hour}: the server's log names those it could not index"
                 )
             time.sleep(_POLL_S)
 

@@ -117,4 +117,4 @@ class _Walk:
                 for schema in schemas:
                     self.pass_value(schema)
             if size not in (None, self.at - start):
-                raise ValueError("a block has another size than it says")
+                raise ValueError("a block has another size than it states")

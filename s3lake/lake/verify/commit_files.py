@@ -254,7 +254,7 @@ class FileOrder:
                 continue
             records = self._records.get(file.key, 0)
             if count and records != file.records:
-                yield f"{file.key} covers {records} records of Kafka, the manifest says {file.records}"
+                yield f"{file.key} covers {records} records of Kafka, the manifest states {file.records}"
             elif file.key in self._in_kafka:
                 self._in_kafka[file.key].update(self._frame.closing)
                 if self._in_kafka[file.key].digest() != self._in_file[file.key].digest():

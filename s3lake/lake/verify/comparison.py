@@ -209,7 +209,7 @@ class Comparison:
                 self._report("object", str(problem))
         self._rows += rows
         if rows != group.first.records:
-            self._report("count", f"{group.first.key} has {rows} records, the manifest says {group.first.records}")
+            self._report("count", f"{group.first.key} has {rows} records, the manifest states {group.first.records}")
 
     def _count_compacted(self) -> int:
         """Count the records that Kafka may have compacted away since the commit read them."""
@@ -244,7 +244,7 @@ class Comparison:
         self._missing += missing
         where = f"topic {self._context.index.topic}, partition {self.range.partition}"
         whose = f"in no file of commit {self.range.manifest.id}" if self.range.manifest else "in no commit"
-        erased = f", and its manifest says that {self._erased} were erased" if self._erased else ""
+        erased = f", and its manifest states that {self._erased} were erased" if self._erased else ""
         for text in describe_offsets(rows.missing) if missing else ():
             self._report("missing", f"{where}, {text}: {whose}{erased}")
         if len(rows.unknown) + len(rows.repeated) <= spare:
@@ -279,7 +279,7 @@ class Comparison:
         for what, by_commit, by_kafka in counts:
             if by_commit != by_kafka:
                 self._report(
-                    "count", f"commit {manifest.id} says {what} {by_commit}, by Kafka's records it is {by_kafka}"
+                    "count", f"commit {manifest.id} states {what} {by_commit}, by Kafka's records it is {by_kafka}"
                 )
 
     def _count(self) -> ComparedCounts:

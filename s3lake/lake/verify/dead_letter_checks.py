@@ -40,7 +40,7 @@ class DeadLetters:
             self._report("object", str(problem))
         self.count += count
         if count != file.records:
-            self._report("count", f"{file.key} has {count} records, the manifest says {file.records}")
+            self._report("count", f"{file.key} has {count} records, the manifest states {file.records}")
 
     def expect(self, first: int, end: int) -> None:
         """Note that all objects are read, and that Kafka will be asked for offsets `[first, end)`."""

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.lake.verify.repeat_transforms import Transforms
 
-_REPLACED = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
+_REPLACED = (
+    "the sink keeps the last record of each key: its template contains no offset, so nothing shows which are left"
+)
 _SQL = "SQL is not run again"
 _CHANGED = "the sink has other transforms or SQL now than it was landed with"
 _REPLAYED = "dead letters were replayed into it, at another time than its transforms took"

@@ -94,11 +94,11 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", dead, read.dead)):
             if counted != recorded:
-                text = f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
+                text = f"commit {manifest.id} states {what} {recorded}, its files have {counted} records"
                 report("count", text, partition)
         if read.unexplained:
             sums = f"landed {read.landed}, skipped {read.skipped}, filtered {read.filtered}, dead {read.dead}"
-            text = f"commit {manifest.id} says read {read.read}, but {sums} and erased {read.erased}"
+            text = f"commit {manifest.id} states read {read.read}, but {sums} and erased {read.erased}"
             report("count", text, partition)
 
 
@@ -112,7 +112,7 @@ def check_object(store: Store, file: File, commit: str) -> tuple[int | None, lis
     if owner != commit:
         wrong.append(f"{file.key} is not commit {commit}'s any more: its metadata {COMMIT} is {owner!r}")
     if head.size != file.bytes:
-        wrong.append(f"{file.key} has {head.size} bytes, the manifest says {file.bytes}")
+        wrong.append(f"{file.key} has {head.size} bytes, the manifest states {file.bytes}")
     return head.size, wrong
 
 

@@ -178,7 +178,7 @@ def choose_offsets(evidence: Evidence, chosen: Mapping[int, int], source: str) -
         elif offset is None:
             starts[partition] = Start(evidence.log[partition][0], "log start")
         elif name >= offset:
-            refused.append(f"partition {partition}: {authority.place} says {offset}, but {key} exists")
+            refused.append(f"partition {partition}: {authority.place} is at {offset}, but {key} exists")
         else:
             starts[partition] = Start(offset, source)
     if refused:
@@ -217,7 +217,7 @@ def _read_authority(connector: Connector, sink: Sink, index: TopicIndex, groups:
     )
     place = f"s3://{index.store.bucket}/{root}"
     for partition in group.offsets.keys() - offsets.keys() - problems.keys():
-        problems[partition] = f"consumer group {name} says {group.offsets[partition]}, but {place} has no offset"
+        problems[partition] = f"consumer group {name} is at {group.offsets[partition]}, but {place} has no offset"
     return Authority(place, offsets, problems, group)
 
 

@@ -69,7 +69,7 @@ def read_locks(
             )
         elif by_value and committed.keys() == {""} and group.get(partition) != last + 1:
             problems[partition] = (  # versions before 10.0.5 have one lock for all values
-                f"the lock says {last + 1} for all partition values together, and the consumer group says "
+                f"the lock is at {last + 1} for all partition values together, and the consumer group is at "
                 f"{group.get(partition, 'nothing')}"
             )
         else:

@@ -158,7 +158,7 @@ def find_join_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> 
     if not sink.exactly_once:
         return "exactly_once is off"
     if rule.numbers & {"min_timestamp", "max_timestamp"}:
-        return "its names say timestamps of records, which are not known any more"
+        return "its names contain timestamps of records, which are not known any more"
     if sink.flush.span is not None:
         return "flush.span closes its files by timestamps of records, which are not known any more"
     form = form_of(landed)

@@ -146,7 +146,7 @@ def plan_erase(
         replacements.append((group, partial(_write, target, own, new_keys)))
     unasked = sum(entry.unasked for entry in searched)
     stay = (
-        f"{unasked:,} dead letters stay: they have no column of the data that --where names. Say by --dead-letters "
+        f"{unasked:,} dead letters stay: they have no column of the data that --where names. Choose by --dead-letters "
         "which of them are meant"
     )
     if not replacements:
@@ -182,7 +182,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
         if conditions.dead_letters is not None:
             raise
         raise ConfigurationError(
-            f"{error}. Dead letters hold what could not be converted: say by --dead-letters which of them are meant, "
+            f"{error}. Dead letters hold what could not be converted: choose them by --dead-letters, "
             "for example --dead-letters \"contains(value, 'alice@example.org')\""
         ) from None
     tally = ReasonTally()
@@ -211,7 +211,7 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
             )
         read = _read_table(shape, body, file.key, where, recorded)
         if read.num_columns and read.num_rows != file.records:
-            raise DataLossError(f"{file.key} has {read.num_rows} rows, its manifest says {file.records}")
+            raise DataLossError(f"{file.key} has {read.num_rows} rows, its manifest states {file.records}")
         table = {**{name: read[name] for name in read.column_names}, **table}
     declared = _columns_of(manifest, recorded)
     for column in where.columns(declared) or declared:

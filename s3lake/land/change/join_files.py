@@ -51,7 +51,7 @@ class _NewObject:
         with body if self.shape is None else copy_object(body, file.bytes) as source:
             records = self.joiner.add(source)
             if records not in (None, file.records):
-                raise ValueError(f"it holds {records} records, its manifest says {file.records}")
+                raise ValueError(f"it holds {records} records, its manifest states {file.records}")
             if self.shape is not None:
                 source.seek(0)
                 self.sources.add(self.shape, source, file.key)

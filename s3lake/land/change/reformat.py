@@ -96,7 +96,7 @@ def find_reformat_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest])
     landed = sink.after_transforms
     keys = binding.key_rule(landed, topic)
     if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
-        return "the layout names timestamps or last offsets of records, which objects need not say"
+        return "the layout names timestamps or last offsets of records, which objects need not contain"
     with_data = [one for one in manifests if any(file.stream != DEAD_LETTERS for file in one.files)]
     return next(filter(None, (_find_blocker_of(one, landed, topic) for one in with_data)), "")
 
@@ -192,7 +192,7 @@ class _Reencoder:
         if twice is not None:
             raise CannotChange(
                 f"two files would have the key {twice}: records of its files lie between each other, and rows do "
-                "not say their offsets"
+                "not contain their offsets"
             )
         return parts
 

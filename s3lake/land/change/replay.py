@@ -186,7 +186,7 @@ class _Replay:
         stay = f"sink {sink.name}: dead letters of {self.target.topic} {manifest.hour} stay as they are:"
         if binding.key_rule(sink.after_transforms, self.target.topic).replaces:
             raise ConfigurationError(
-                f"{stay} keys say no offset, so one would take the place of a later record. Let the layout name "
+                f"{stay} keys contain no offset, so one would take the place of a later record. Let the layout name "
                 "topic-partition and offset"
             )
         why = find_form_difference(sink, manifest)

@@ -60,7 +60,7 @@ def require_allowed(sinks: Sequence[Sink], into: str, without: Collection[str], 
     if readers and not landed_again:
         raise ConfigurationError(
             f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
-            "topic, or say --landed-again"
+            "topic, or use --landed-again"
         )
 
 
@@ -212,7 +212,7 @@ class Restore:
         if lacks:
             raise ConfigurationError(
                 f"{where} as it was: its envelope does not hold the {' and '.join(lacks)} of records. To restore "
-                f"without, say {' '.join(f'--without {part}' for part in lacks)}"
+                f"without, use {' '.join(f'--without {part}' for part in lacks)}"
             )
 
 
@@ -275,7 +275,9 @@ def restore_records(
     finally:
         consumer.close()
     if done != planned.records:
-        raise DataLossError(f"objects of {request.target.topic} hold {done} records, the index says {planned.records}")
+        raise DataLossError(
+            f"objects of {request.target.topic} hold {done} records, the index states {planned.records}"
+        )
     return Restoration(**{**vars(planned), "done": done})
 
 
@@ -285,7 +287,7 @@ def _produce(producer: Any, request: Restore, record: GivenRecord) -> None:
         raise ConfigurationError(
             f"the record of topic-partition {record.partition}, offset {record.offset}, has the timestamp "
             f"{record.timestamp}, which no client of Kafka can write. To restore such records with the present moment "
-            "instead, say --without timestamp, into a new topic"
+            "instead, use --without timestamp, into a new topic"
         )
     key = None if "key" in request.without else record.key
     headers = [] if "headers" in request.without else list(record.headers)

@@ -54,7 +54,7 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
     seconds = target.sink.retention if older_than_s is None else older_than_s
     if seconds is None:
         raise ConfigurationError(
-            f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
+            f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or use --older-than"
         )
     return seconds
 

@@ -31,7 +31,7 @@ def find_key_blocker(keys: KeyLayout, shape: ObjectShape) -> str:
         type = type.fields.get(step) if isinstance(type, Struct) else None
     if type in (Primitive.INT32, Primitive.INT64) and shape.value in _SCHEMAS_WITH_UNITS:
         return (
-            f"column {'.'.join(path)} holds numbers, and only the schemas of the records said whether they are days, "
+            f"column {'.'.join(path)} holds numbers, and only the schemas of the records defined if they are days, "
             "milli-, micro- or nanoseconds: land the hour again from Kafka, by `s3lake rewrite`"
         )
     return ""

@@ -174,7 +174,7 @@ def _run_ivy(command: Sequence[str], coordinates: Sequence[str]) -> None:
         raise TransientError(f"Resolving {names} took longer than {_RESOLVE_TIMEOUT_S:.0f} s. {remedy}") from error
     if run.returncode != 0:
         tail = run.stdout[-_TAIL_CHARS:].strip()
-        raise TransientError(f"Resolving {names} failed. {remedy}\nThe end of what Ivy said:\n{tail}")
+        raise TransientError(f"Resolving {names} failed. {remedy}\nThe end of Ivy's output:\n{tail}")
 
 
 def _ivy_request(coordinates: Sequence[str]) -> str:

@@ -163,7 +163,7 @@ _SPARK_TYPES = {
 
 
 def _hidden_types(tabulate: Tabulate, results: Any) -> Iterable[tuple[str, str]]:
-    """Yield the results whose types JSON does not show, as `Sink.columns` spells them."""
+    """Yield the results whose types JSON does not show, as `Sink.columns` writes them."""
     names = {each.number: each.name for each in tabulate.query.computed}
     for number, field in enumerate(results):
         if not _is_shown(field.dataType):

@@ -84,7 +84,7 @@ class PreloadedProcess:
         except OSError as error:
             self.close()
             raise RuntimeError(
-                f"The preloaded process (pid: {self.pid}) did not say that it started run {run_id}: {error}. "
+                f"The preloaded process (pid: {self.pid}) did not report that it started run {run_id}: {error}. "
                 "The run is not started a second time."
             ) from error
         self._runs, self._memory = self._runs + 1, int(answer["memory"])

@@ -95,7 +95,7 @@ def load(location: Location) -> None:
     os.environ.update(_ask_copy(lambda: private_dagster.read_environment(location.instance, location.name)))
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # importing Arrow would start a thread
     for module in IMPORTED:
-        with contextlib.suppress(ImportError):  # a run that needs it says so
+        with contextlib.suppress(ImportError):  # a run that needs it raises
             importlib.import_module(module)
     del os.environ["JE_ARROW_MALLOC_CONF"]
     private_dagster.load_definitions(location.origin)

@@ -128,7 +128,7 @@ def beginning(body: BinaryIO) -> bytes:
 
 
 def _number(body: BinaryIO) -> int | None:
-    """An integer as Avro spells it; None at the end of the file."""
+    """An integer as Avro encodes it; None at the end of the file."""
     encoded, shift = 0, 0
     while byte := body.read(1):
         encoded |= (byte[0] & 0x7F) << shift
@@ -139,7 +139,7 @@ def _number(body: BinaryIO) -> int | None:
 
 
 def _long(number: int) -> bytes:
-    """An integer that is not negative, as Avro spells it."""
+    """An integer that is not negative, as Avro encodes it."""
     rest, encoded = number << 1, bytearray()
     while rest > 0x7F:
         encoded.append(rest & 0x7F | 0x80)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from s3lake.records.encode.column_bytes import Bytes, binary, copy_nulls, offsets_of, rows_of, uuid_texts
 from s3lake.records.schema.avro.write_schema import is_value_first
 
-_NULL, _VALUE = 0, 2  # the branches of a union of two, as Avro spells them
+_NULL, _VALUE = 0, 2  # the branches of a union of two, as Avro encodes them
 _INTEGERS = {pa.int32(): np.int32, pa.date32(): np.int32, pa.time32("ms"): np.int32}
 
 

@@ -228,7 +228,7 @@ def _optional(node: _Node, document: dict[str, Any], path: str, way: _Way) -> _N
 
 
 def _default(value: Any, type: Type, path: str) -> str | None:
-    """A default as Avro spells it: bytes are texts of as many characters; None for what has parts."""
+    """A default as Avro writes it: bytes are texts of as many characters; None for what has parts."""
     if isinstance(value, dict | list):
         return None
     if isinstance(value, str) and (type is Primitive.BINARY or isinstance(type, Decimal)):

@@ -71,7 +71,7 @@ class ConsumerGroup:
             _refused.add((self.bootstrap_servers, self.name))
             remedy = (
                 f": allow this user Read on group {self.name} and on topic {topic}, or set publish_offsets: false. "
-                "This is said once a process"
+                "This is logged once a process"
             )
         elif error.code() == KafkaError.UNKNOWN_MEMBER_ID:
             remedy = ": a consumer is a member of that group; stop it, or give it another group"

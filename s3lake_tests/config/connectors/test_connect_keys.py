@@ -37,7 +37,7 @@ def load(changes: str, **environment: str) -> LoadedConfig:
     return bases.load(bases.CONFLUENT, bases.changes(changes, **NAMED), **environment)
 
 
-READ_ONLY = "schemas are only read, by their ids, and all they say is kept"
+READ_ONLY = "schemas are only read, by their ids, and all of their content is kept"
 OTHER = "is not followed: "
 NOT_FOLLOWED = "is not followed: a value has the fields of the schema that it was written with"
 USER = 'converter.registry.url: "http://r:8081", converter.registry.user: me, converter.registry.password: "hush:hush"'

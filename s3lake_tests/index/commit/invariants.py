@@ -257,19 +257,21 @@ def i9_exactly_once(world: "World", view: "View") -> None:
             for offset in range(span.start, span.committed):
                 key = seen.pop((topic, partition, offset), None)
                 if key is None and (topic, partition, offset) in world.kafka.compacted:
-                    continue  # before it was landed, or `rewrites_keep_records` would have said so
+                    continue  # before it was landed, or `rewrites_keep_records` would have found it
                 if key is None and (topic, partition, offset) in world.erasing:
                     continue
                 if key is None and (partition, offset) not in expired:
                     raise Violation(world, "I9", f"{tile.hour}: offset {offset} of partition {partition} is nowhere")
                 if key is not None and (partition, offset) in expired:
                     raise Violation(
-                        world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, and said to be expired"
+                        world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, and reported to be expired"
                     )
                 if key is not None and key not in listed:
                     raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, which is not listed")
                 if key is None and not _had_expired(world, topic, partition, offset):
-                    raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is said to be expired; it was not")
+                    raise Violation(
+                        world, "I9", f"{tile.hour}: {partition}@{offset} is reported to be expired; it was not"
+                    )
     if seen:
         raise Violation(world, "I9", f"records outside every tile: {seen}")
 

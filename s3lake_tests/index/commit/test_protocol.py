@@ -221,7 +221,7 @@ def test_a_topic_partition_that_kafka_leaves_out_once_ends_nowhere(world: World,
     actor = world.do("B", work)
 
     assert isinstance(actor.error, KafkaUnavailableError)
-    assert "topic-partition 1 is in the index, and missing in what the brokers say" in str(actor.error)
+    assert "topic-partition 1 is in the index, and missing in what the brokers report" in str(actor.error)
     assert tile(world, 0) == before
     world.kafka.unseen = set()
     world.do("C", materialise(3))

@@ -16,7 +16,7 @@ EIGHT, NINE, TEN, ELEVEN = hours.span(START, "2026-01-05T11")
 
 
 class World:
-    """An index of hours of ten records each, all as it should be unless said otherwise."""
+    """An index of hours of ten records each, all as it should be unless given otherwise."""
 
     def __init__(self, count: int = 4) -> None:
         self.store = CountedStore()

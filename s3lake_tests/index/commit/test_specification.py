@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What TLC said: the states it reached, and the name of what was violated."""
+    """TLC's result: the states it reached, and the name of what was violated."""
 
     states: int
     violated: str | None

@@ -170,7 +170,7 @@ def test_a_tile_is_never_closed_below_what_it_has_landed():
 def test_a_topic_partition_that_kafka_leaves_out_is_not_cut_off():
     with pytest.raises(
         KafkaUnavailableError,
-        match=r"^topic-partition 1 is in the index, and missing in what the brokers say of the topic just now: "
+        match=r"^topic-partition 1 is in the index, and missing in what the brokers report of its topic now: "
         r"their metadata is out of date\. The next run asks again$",
     ):
         tiles.close_tile(Tile(FIVE, {0: TileRange(10, 20), 1: TileRange(0, 4)}), kafka(p0=(0, 90, 10, 70)))

@@ -54,7 +54,7 @@ def signed_by(server: Scripted) -> str:
 
 
 def assumed(server: Scripted) -> dict[str, str]:
-    """What the one request to the token service said."""
+    """The fields of the one request to the token service."""
     [asked] = [content for content in server.bodies if b"Action=AssumeRole" in content]
     return {name: value for name, [value] in parse_qs(asked.decode()).items()}
 

@@ -44,7 +44,7 @@ def page(**parts: str) -> Response:
 
 
 def queried(server: Scripted, *names: str) -> list[tuple[str | None, ...]]:
-    """What each request said under these names."""
+    """What each request contained under these names."""
     queries = [dict(parse_qsl(urlsplit(asked).query)) for asked in server.asked]
     return [tuple(map(query.get, names)) for query in queries]
 

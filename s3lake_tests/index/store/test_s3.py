@@ -85,7 +85,7 @@ class TestRetries:
             store.put("raw/k", b"body")
         assert re.sub(r"in \d+ s", "in 0 s", str(caught.value)) == (
             f"PutObject s3://lake/raw/k at {server.url} failed 3 times in 0 s, at last with 503 SlowDown (Please "
-            "reduce your request rate). Check that the store is up and can be reached from here; s3.retries says how "
+            "reduce your request rate). Check that the store is up and can be reached from here; s3.retries sets how "
             "often and how long to try."
         )
         assert len(server.asked) == 3

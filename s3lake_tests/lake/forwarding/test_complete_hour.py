@@ -143,7 +143,7 @@ class TestADestinationOfAnotherPackage:
             open_destination("files", {"folder": "x"})
 
 
-# How values of columns are spelled in documents
+# How values of columns are written in documents
 
 
 def document(value: Any, type: pa.DataType) -> str:

@@ -23,7 +23,7 @@ LINES = ["", "\n", "\n"]
 def rows(
     body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **message: Any
 ) -> list[Any]:
-    """The rows of an object whose commit said this of its shape."""
+    """The rows of an object whose commit recorded this shape."""
     shape = shape_of(form, message.pop("value", "json"), message.pop("columns", recorded), **message)
     schema = spark_columns.build_read_schema(shape, from_document(recorded or {}))
     found = list(read_batches(shape, body, key, schema))

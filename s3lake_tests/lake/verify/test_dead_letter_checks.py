@@ -128,7 +128,7 @@ def test_fewer_dead_letters_than_the_manifest_says_are_found() -> None:
     _, dead = world.manifests["c1"].files
     world.overwrite(dead, b"")
     report = world.verify()
-    assert f"{dead.key} has 0 records, the manifest says 1" in texts(report, "count")
+    assert f"{dead.key} has 0 records, the manifest states 1" in texts(report, "count")
     assert report.missing == 1
     world.store.delete(dead.key)
     assert f"{dead.key} of commit c1 is missing" in texts(world.verify(), "object")

@@ -131,7 +131,7 @@ def test_a_file_with_other_records_than_the_manifest_says_is_found(
     world.change("c1", files=(msgspec.structs.replace(file, records=records),))
     report = world.verify()
     assert difference_types(report) == {"count"}
-    assert f"{file.key} has 8 records, the manifest says {records}" in texts(report, "count")
+    assert f"{file.key} has 8 records, the manifest states {records}" in texts(report, "count")
     assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
 
 

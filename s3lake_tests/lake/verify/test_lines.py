@@ -52,13 +52,13 @@ def test_each_commit_and_topic_partition_is_compared_by_itself(world: VerifiedTo
     [
         pytest.param(b"3}", b"8}", 1, 1, ["offset 3: in no file of commit c1", "KEY row 3: "], id="a changed byte"),
         pytest.param(
-            b'{"n":5}\n', b"", 1, 0, ["offset 5: ", "KEY has 7 records, the manifest says 8"], id="a line lost"
+            b'{"n":5}\n', b"", 1, 0, ["offset 5: ", "KEY has 7 records, the manifest states 8"], id="a line lost"
         ),
         pytest.param(
             b'{"n":0}', b'{"n":0}\n{"n":0}', 0, 1, ["KEY row 1: Kafka has this value fewer times"], id="a line twice"
         ),
         pytest.param(
-            b"7}\n", b"7}\n\n", 0, 1, ["KEY row 8: ", "KEY has 65 bytes, the manifest says 64"], id="an empty line"
+            b"7}\n", b"7}\n\n", 0, 1, ["KEY row 8: ", "KEY has 65 bytes, the manifest states 64"], id="an empty line"
         ),
         pytest.param(b"7}\n", b"7}", 0, 0, ["KEY: the last line is not ended"], id="the last newline lost"),
         pytest.param(

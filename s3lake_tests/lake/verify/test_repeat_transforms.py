@@ -186,10 +186,10 @@ def test_a_commit_of_sql_is_counted_and_its_rows_and_kafkas_records_are_as_many_
     assert (report.clean, report.not_compared, report.counted_reasons) == (True, 2, ("SQL is not run again",))
     file = world.manifests["c1"].files[0]
     world.overwrite(file, b'{"id":1}\n')
-    assert f"{file.key} has 1 records, the manifest says 2" in texts(world.verify(), "count")
+    assert f"{file.key} has 1 records, the manifest states 2" in texts(world.verify(), "count")
     world.overwrite(file, b'{"id":1}\n{"id":2}\n')
     del world.log.records[0][1]
-    assert "commit c1 says read 2, by Kafka's records it is 1" in texts(world.verify(), "count")
+    assert "commit c1 states read 2, by Kafka's records it is 1" in texts(world.verify(), "count")
 
 
 def test_a_commit_into_which_dead_letters_were_replayed_is_counted() -> None:

@@ -1,4 +1,4 @@
-"""What Kafka no longer has is said to be not checkable; the rest is compared as far as it goes."""
+"""Records that Kafka no longer has are reported as not checkable; the rest is compared as far as it goes."""
 
 import msgspec
 import pytest

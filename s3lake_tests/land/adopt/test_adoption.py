@@ -131,17 +131,22 @@ def test_the_tile_is_of_the_topic_that_was_looked_at():
 @pytest.mark.parametrize(
     ("adoption", "objects", "group", "reason"),
     [
-        (LENSES, {MASTER: lock(119), "p/orders/0/129_1_2.json": 1}, {0: 120}, "says 120, but s3://lake/p/orders/0/129"),
+        (
+            LENSES,
+            {MASTER: lock(119), "p/orders/0/129_1_2.json": 1},
+            {0: 120},
+            "is at 120, but s3://lake/p/orders/0/129",
+        ),
         (LENSES, {FINAL: 1}, {}, "119_1_2.json exists, but s3://lake/.indexes/lake/.locks/Topic(orders)/ has no"),
         (
             LENSES,
             {},
             {0: 119},
-            "consumer group connect-lake says 119, but s3://lake/.indexes/lake/.locks/Topic(orders)/",
+            "consumer group connect-lake is at 119, but s3://lake/.indexes/lake/.locks/Topic(orders)/",
         ),
         (LENSES, {MASTER: lock(99, 119, [])}, {}, "0.lock has operations pending"),
         (VALUES, {MASTER: lock(99), f"{LOCKS}/Topic(orders)/0/n=a.lock": lock(119)}, {0: 100}, "n=a up to 119"),
-        (CONFLUENT, {"topics/orders/partition=0/orders+0+0000000100.json": 20}, {0: 100}, "says 100, but s3://lake/"),
+        (CONFLUENT, {"topics/orders/partition=0/orders+0+0000000100.json": 20}, {0: 100}, "is at 100, but s3://lake/"),
         (CONFLUENT, {"topics/orders/partition=0/orders+0+0000000100.json": 20}, {}, "has no offset"),
     ],
 )

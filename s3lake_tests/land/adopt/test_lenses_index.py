@@ -37,7 +37,7 @@ PROBLEMS: dict[str, tuple[dict[str, Any], dict[int, int], str]] = {
     ),
     "one lock for all values, and the group does not agree": (
         *({MASTER: lock(700)}, {1: 650}),
-        "the lock says 701 for all partition values together, and the consumer group says 650",
+        "the lock is at 701 for all partition values together, and the consumer group is at 650",
     ),
 }
 

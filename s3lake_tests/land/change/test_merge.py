@@ -187,7 +187,11 @@ WALLCLOCK = {"layout": {**OTHER_WALLCLOCK, "template": "{time:HH}/{topic}/{parti
         ({"exactly_once": False}, None, "exactly_once is off"),
         ({"flush": {"span": "1m"}}, None, "flush.span closes its files by timestamps of records, which are not"),
         ({"format": {"type": "csv", "header": False}}, None, "of CSV without header lines each file may have columns"),
-        ({"layout": {"template": LAYOUT + "{max_timestamp}"}}, None, "its names say timestamps of records, which are"),
+        (
+            {"layout": {"template": LAYOUT + "{max_timestamp}"}},
+            None,
+            "its names contain timestamps of records, which are",
+        ),
         ({}, {"nulls": "write"}, "some of it was landed with another configuration"),
         ({}, {"format": {"type": "json", "codec": "gzip"}}, "some of it was landed with another configuration"),
         ({}, {"converter": {"value": "string"}}, "some of it was landed with another configuration"),
@@ -209,7 +213,7 @@ def test_a_file_that_is_not_what_its_manifest_says_stays() -> None:
     world = two_files(format={"type": "parquet"})
     (file,) = world.manifests["c1"].files
     world.change("c1", files=(msgspec.structs.replace(file, records=3),))
-    assert left_alone(world) == f"{file.key} of commit c1: it holds 2 records, its manifest says 3"
+    assert left_alone(world) == f"{file.key} of commit c1: it holds 2 records, its manifest states 3"
 
 
 def test_an_object_of_another_commit_is_a_loss() -> None:

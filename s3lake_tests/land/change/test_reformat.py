@@ -288,7 +288,7 @@ def test_a_time_that_landed_as_a_number_of_some_unit_names_no_directory(
     world = landed_with_schema(type, name, value, format={"type": was}, **sink)
     before = world.bodies()
     outcome = run_change("reformat", holding(changed(world, format={"type": now}, layout=BY_TIME, **sink)))
-    assert "column at holds numbers, and only the schemas of the records said whether" in outcome.blocker
+    assert "column at holds numbers, and only the schemas of the records defined if" in outcome.blocker
     assert world.bodies() == before
 
 

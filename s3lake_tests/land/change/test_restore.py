@@ -153,7 +153,7 @@ def test_a_record_of_any_size_goes_to_the_broker() -> None:
 def test_a_timestamp_that_no_client_writes_does_not_become_the_present_moment(stamp: int) -> None:
     record = GivenRecord("t", 0, 7, stamp, None, b"1", ())
     producer = Produced()
-    with pytest.raises(ConfigurationError, match=f"offset 7, has the timestamp {stamp}, .* say --without timestamp"):
+    with pytest.raises(ConfigurationError, match=f"offset 7, has the timestamp {stamp}, .* use --without timestamp"):
         _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
     _produce(producer, Restore(holding(Parts()), [HOUR], "back", ("timestamp",)), record)
     assert producer.stamps == [None]

@@ -74,5 +74,5 @@ def test_the_option_of_the_command_wins_over_the_sinks_retention() -> None:
         return holding(Parts(**sink))
 
     assert (kept_s(of(retention="30d"), None), kept_s(of(retention="30d"), 7.0)) == (30 * DAY_S, 7.0)
-    with pytest.raises(ConfigurationError, match=r"`retention: 30d`, or say --older-than"):
+    with pytest.raises(ConfigurationError, match=r"`retention: 30d`, or use --older-than"):
         kept_s(of(), None)

@@ -1,4 +1,4 @@
-"""No refusal quotes the value of a field whose name is a secret's: what is said of it goes to logs and dead letters."""
+"""No refusal quotes the value of a field whose name is a secret's: its reason goes to logs and dead letters."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ TOLERANT = {"errors": {"tolerance": "all"}}
 
 
 def refusals(value: Any, key: bytes | None = None, headers: Any = (), **settings: Any) -> str:
-    """What is said of a record that is refused, all of it."""
+    """All reports of a refused record."""
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **TOLERANT, **settings})
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
     found = preview(sink, "t", [GivenRecord("t", 0, 0, 0, key, body, headers)])

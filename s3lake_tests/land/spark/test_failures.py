@@ -1,4 +1,4 @@
-"""What Spark's failures mean: transient or terminal, said in a line, with the trace kept out of the way."""
+"""What Spark's failures mean: transient or terminal, reported in a line, with the trace kept out of the way."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Elements of a record: how values are spelled in keys, and which have no spelling."""
+"""Elements of a record: how values are written in keys, and which cannot be."""
 
 import json
 from datetime import datetime, timezone

@@ -110,7 +110,7 @@ class TestSnapshot:
 
         def stale(self: questions._Query, future: object) -> object:
             calls.append(future)
-            if len(calls) <= 3:  # as brokers say that have just started
+            if len(calls) <= 3:  # as brokers answer that have just started
                 raise questions._MissingTopic("unknown topic")
             return result(self, future)
 

@@ -1,4 +1,4 @@
-"""Zone ids that Joda takes, and what is said of those it does not."""
+"""Zone ids that Joda takes, and the errors of the others."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""How engines spell the types and the names of a table."""
+"""How engines write the types and the names of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from s3lake.records.schema.columns.types import Decimal, Primitive, Type, Unknow
 
 @dataclass(frozen=True)
 class Spelling:
-    """How an engine spells types and names.
+    """How an engine writes types and names.
 
     Attributes:
         struct: form of a struct around its fields.

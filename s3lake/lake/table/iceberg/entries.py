@@ -47,7 +47,7 @@ class Footers:
             metadata = parquet.make_fragment(f"{self.bucket}/{file.key}", scheme, file_size=file.bytes).metadata
             if metadata.num_rows != file.records:
                 raise DataLossError(
-                    f"s3://{self.bucket}/{file.key} has {metadata.num_rows} rows, its manifest says {file.records}: "
+                    f"s3://{self.bucket}/{file.key} has {metadata.num_rows} rows, its manifest states {file.records}: "
                     "`s3lake verify` shows what is wrong with the hour"
                 )
             return metadata
@@ -121,7 +121,7 @@ def find_hour(spec: PartitionSpec, schema: Schema) -> int:
         if schema.find_column_name(part.source_id) == LANDED_HOUR and str(part.transform) == "identity":
             return position
     raise TableConflictError(
-        f"the table is not partitioned by {LANDED_HOUR}, so nothing says of which hour its files are: partition it by "
+        f"the table is not partitioned by {LANDED_HOUR}, so nothing shows of which hour its files are: partition it by "
         "the identity of that column, or drop it and run `s3lake table sync`, which writes no file of data"
     )
 

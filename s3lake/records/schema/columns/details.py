@@ -25,7 +25,7 @@ NAME = b"s3lake.name"
 """Metadata of a schema or of a field: the full name of the record."""
 
 DEFAULT = b"s3lake.default"
-"""Metadata of a field: its default, as Avro's JSON spells it."""
+"""Metadata of a field: its default, as Avro's JSON writes it."""
 
 ALONE = b"s3lake.alone"
 """Metadata of a schema of one column: Avro files hold its values, without a record round each."""
@@ -45,7 +45,7 @@ class Detail(msgspec.Struct, frozen=True):
 
     Attributes:
         required: it is never null.
-        default: the default as Avro's JSON spells it; None for none, and for null.
+        default: the default as Avro's JSON writes it; None for none, and for null.
         name: the name of a record, with its namespace; None if it has no name.
         inner: the details of a list's items, a map's values, a struct's fields in order.
         doc: its description, if Connect's schema has one.

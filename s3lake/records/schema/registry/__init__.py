@@ -287,7 +287,7 @@ def _judge(answer: Answer, url: str, *, is_registry: bool) -> _Registered:
     with suppress(*_UNREADABLE):
         problem = _decode_problem(answer.body)
         if status == 404 or (status >= 400 and problem.error_code >= _API_CODES):
-            raise UnknownSchema(f"the registry says {str(problem.message)[:_SHOWN]!r}", problem.error_code)
+            raise UnknownSchema(f"the registry reports {str(problem.message)[:_SHOWN]!r}", problem.error_code)
     if is_registry and status >= 400:
         raise UnknownSchema(f"the registry answers HTTP {status} to its reference")
     to = f", which leads to {answer.location[:_SHOWN]}" if answer.location else ""

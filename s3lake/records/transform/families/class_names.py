@@ -174,7 +174,7 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
     names = [shorten(full_name) for full_name in factories]
     if f"{name}$Key" in names:
         other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in factories else ""
-        raise UnknownTypeError(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
+        raise UnknownTypeError(f"{type_name!r} does not name what it changes: write {name}$Value or {name}$Key{other}")
     same = [full_name for full_name in factories if shorten(full_name) == type_name]
     if len({factories[full_name] for full_name in same}) > 1:
         raise UnknownTypeError(f"{type_name!r} is in several packages, which differ: write {' or '.join(same)}")

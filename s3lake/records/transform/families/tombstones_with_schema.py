@@ -18,7 +18,7 @@ def drop_side(side: Side, behavior: str, group: Group) -> Changed:
     if behavior == "nullify":
         return [group.with_side(side, [None] * len(group))], {}
     if behavior == "validate" and is_required(typed):
-        reason = f"the schema says that the {side} is never null, and schema.behavior is validate"
+        reason = f"by the schema the {side} is never null, and schema.behavior is validate"
         return [], dict.fromkeys(group.rows.tolist(), reason)
     schema = replace(typed.schema, file=None)
     if behavior == "force_optional":

@@ -188,7 +188,7 @@ def project(query: Query, value: bytes | None, converter: str, computed: Sequenc
 def _expand(star: Star, fields: Members, results: Sequence[Raw]) -> Iterator[tuple[str, Raw | bytes]]:
     """Yield the members that a star means. Names are compared without their case.
 
-    So a field that is left out is never landed because a producer spells it differently.
+    So a field that is left out is never landed because a producer writes it differently.
     """
     if star.of:
         member = find(fields, star.of)

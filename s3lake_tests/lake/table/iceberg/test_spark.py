@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("a Spark with Ice
 
 
 def by_spark(shelf: Shelf) -> dict[str, Any]:
-    """What the program said; it has a JVM of its own, with Iceberg in it."""
+    """The program's output; it has a JVM of its own, with Iceberg in it."""
     asked = {
         "jars": [str(jar) for jar in resolve("iceberg", SPARK_JARS)],
         "database": f"{shelf.home}/catalog.db",

@@ -39,7 +39,7 @@ PROTO_WORDS = re.findall(
     packed deprecated true service rpc returns ( ) // /* */ \\ \0 \ud800 R. .R google.protobuf.Struct""",
 )
 PROTOS = st.lists(st.sampled_from(PROTO_WORDS), max_size=30).map(" ".join)
-"""Words of the language in any order; most are no schema, and all must be said to be none."""
+"""Words of the language in any order; most are no schema, and all must be refused as none."""
 
 
 @pytest.fixture(scope="module")

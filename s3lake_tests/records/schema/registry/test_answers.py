@@ -36,14 +36,14 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
-        (404, problem(40403), "the registry says 'so it is'"),
-        (404, problem(40401), "the registry says 'so it is'"),
-        (404, problem(40402), "the registry says 'so it is'"),
-        (404, problem(404), "the registry says 'so it is'"),
-        (404, b'{"error_code":40403}', "the registry says ''"),
-        (404, b'{"error_code":40403,"message":null}', "the registry says 'None'"),
-        (422, problem(42202), "the registry says 'so it is'"),
-        (422, problem(42201), "the registry says 'so it is'"),
+        (404, problem(40403), "the registry reports 'so it is'"),
+        (404, problem(40401), "the registry reports 'so it is'"),
+        (404, problem(40402), "the registry reports 'so it is'"),
+        (404, problem(404), "the registry reports 'so it is'"),
+        (404, b'{"error_code":40403}', "the registry reports ''"),
+        (404, b'{"error_code":40403,"message":null}', "the registry reports 'None'"),
+        (422, problem(42202), "the registry reports 'so it is'"),
+        (422, problem(42201), "the registry reports 'so it is'"),
         (200, b'{"schema":5}', r"not as its API defines it: ValidationError: Expected `str`, got `int`"),
         (200, b'{"schema":null}', r"not as its API defines it: ValidationError: Expected `str`, got `null`"),
         (200, b'{"schema":"{}","references":{}}', "Expected `array | null`, got `object`"),
@@ -121,7 +121,7 @@ def test_an_id_that_no_registry_can_have_is_unknown_without_a_request(registry: 
 
 @pytest.mark.parametrize("number", [0, 2**31 - 1])
 def test_an_id_at_the_bounds_is_requested(registry: SchemaRegistry, number: int) -> None:
-    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry says 'Schema {number} not found'"):
+    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry reports 'Schema {number} not found'"):
         Client(registry.connection).schema(number)
 
 

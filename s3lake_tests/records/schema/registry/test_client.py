@@ -45,7 +45,7 @@ def test_references_come_with_the_schema_those_that_others_need_first(registry: 
 
 
 def test_an_id_that_is_not_registered_is_unknown(registry: SchemaRegistry) -> None:
-    with pytest.raises(UnknownSchema, match=r"schema id 7: the registry says 'Schema 7 not found'"):
+    with pytest.raises(UnknownSchema, match=r"schema id 7: the registry reports 'Schema 7 not found'"):
         Client(registry.connection).schema(7)
 
 
@@ -64,7 +64,7 @@ def test_an_unknown_id_is_asked_for_again_only_after_a_while(
 
 def test_a_reference_that_is_gone_makes_the_schema_unknown(registry: SchemaRegistry) -> None:
     number = registry.add('"top"', refers=[("com.Low", "absent")])
-    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry says \"Subject 'absent' not found"):
+    with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry reports \"Subject 'absent' not found"):
         Client(registry.connection).schema(number)
 
 

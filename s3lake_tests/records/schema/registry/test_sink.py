@@ -71,7 +71,7 @@ def test_protobuf_has_a_registry_or_a_descriptor_set(tmp_path: Path) -> None:
     [
         ("{}", "url, descriptor_set, schema_file are missing: give one of them"),
         ("{url: 'http://h', descriptor_set: x, message: a.B}", "url and descriptor_set are given: give one of them"),
-        ("{descriptor_set: x}", "message says what a descriptor_set's values are: give both, or neither"),
+        ("{descriptor_set: x}", "message names the type of a descriptor_set's values: give both, or neither"),
     ],
 )
 def test_a_registry_is_one_of_three(registry: str, why: str) -> None:

@@ -30,12 +30,12 @@ def misfit(**given: Any) -> RuleError:
     [
         ("InsertFeild$Value", "'InsertFeild$Value' is not a transform of s3lake; did you mean InsertField$Value?"),
         ("iggy.add_field", "did you mean iggy.add_fields?"),
-        ("InsertField", "'InsertField' does not say of what: write InsertField$Value or InsertField$Key"),
+        ("InsertField", "'InsertField' does not name what it changes: write InsertField$Value or InsertField$Key"),
         (
             "TimestampConverter",
             "write TimestampConverter$Value or TimestampConverter$Key, or io.lenses.connect.smt.header.Timest",
         ),
-        ("org.apache.kafka.connect.transforms.Cast", "does not say of what: write Cast$Value or Cast$Key"),
+        ("org.apache.kafka.connect.transforms.Cast", "does not name what it changes: write Cast$Value or Cast$Key"),
         (f"{LENSES}InsertSourcePartitionOrOffsetValue", "has no meaning here: it reads a source connector's partition"),
         ("iggy.proto_convert", "has no meaning here: s3lake reads JSON, text and bytes"),
         ("com.acme.Mine", "'com.acme.Mine' is not a transform of s3lake; there are: "),

@@ -1,6 +1,6 @@
 """Kafka Connect's own transforms and predicates, in Java: what they make of a record ours make of it, or refuse it.
 
-Left out is what ours mean to do otherwise (docs/transforms.md), and how Java spells floats and the days before 1970.
+Left out is what ours mean to do otherwise (docs/transforms.md), and how Java writes floats and the days before 1970.
 """
 
 from collections.abc import Iterator

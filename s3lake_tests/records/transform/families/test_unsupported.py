@@ -43,7 +43,7 @@ def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy
         ("com.github.someone.Mine$Value", "classes of others are not run: write it with sql"),
         ("TombstoneHandler", "is in several packages, which differ: write io.aiven.kafka.connect.transforms.Tombst"),
         ("ExtractTopic$Value", "is in several packages, which differ: write io.aiven"),
-        ("io.confluent.connect.transforms.Drop", "does not say of what: write Drop$Value or Drop$Key"),
+        ("io.confluent.connect.transforms.Drop", "does not name what it changes: write Drop$Value or Drop$Key"),
     ],
 )
 def test_short_names_and_unheard_classes_are_told_what_they_are(type_name: str, why: str) -> None:

@@ -264,7 +264,7 @@ def _read_blocks(datum: Datum, read: Callable[[], Any], *, without_bytes: bool =
                 raise DatumError(f"more than {MOST_WEIGHTLESS} items that take no bytes")
         items.extend(read() for _ in range(count))
         if end is not None and datum.at != end:
-            raise DatumError(f"the block at byte {start} has another size than it says")
+            raise DatumError(f"the block at byte {start} has another size than it states")
 
 
 def _read_within(name: str, read: Read, datum: Datum) -> Any:

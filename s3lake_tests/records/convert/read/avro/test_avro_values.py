@@ -124,7 +124,7 @@ def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str
         ),
         ("", "0 bytes are too few"),
         ("00 00 00 01", "4 bytes are too few"),
-        ("00 00 00 00 07", "schema id 7: the registry says 'Schema 7 not found'"),
+        ("00 00 00 00 07", "schema id 7: the registry reports 'Schema 7 not found'"),
     ],
 )
 def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(

@@ -42,7 +42,7 @@ CORRUPT: dict[str, tuple[Any, bytes, bytes, str]] = {
     "a branch of null alone too high": (["null"], b"\0", b"\2", "number 1 of 1 branches"),
     "more items than bytes": (INTS, b"\2\2\0", b"\x80\x80\x10\2\0", "it ends too early"),
     "a block of a negative size": (INTS, b"\2\2\0", b"\1\1\2\0", "a block of -1 bytes"),
-    "a block of another size": (INTS, b"\1\2\2\0", b"\1\4\2\0\0", "another size than it says"),
+    "a block of another size": (INTS, b"\1\2\2\0", b"\1\4\2\0\0", "another size than it states"),
     "a block larger than the record": (INTS, b"\1\2\2\0", b"\1\x40\2\0", "a block of 32 bytes"),
     "an array without its end": (INTS, b"\2\2\0", b"\2\2", "it ends too early: 1 bytes are expected at byte 7, 0"),
     "a name that is not UTF-8": (TEXTS, b"\2\2x\2y\0", b"\2\2\xff\2y\0", "is not UTF-8"),

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a 
 VALUES = [
     *LEAVES,
     ({"type": "int64"}, st.integers(-(2**63), 2**63 - 1)),
-    # Java 17 spells many a double in more digits than are needed.
+    # Java 17 writes many a double in more digits than are needed.
     ({"type": "double"}, st.integers(-(10**9), 10**9).map(lambda number: number / 8)),
     ({"type": "string"}, st.text(st.characters(codec="utf-8"), max_size=4)),
     (DECIMAL, st.sampled_from(["BNI=", "/w==", "AA==", "AIA=", "gA=="])),

@@ -138,7 +138,7 @@ def line_of(schema: Schema, value: Any) -> Any:
         case "float":
             return float(np.float32(value))
         case "double":
-            return float(value)  # Java 17 spells many of them in more digits than are needed
+            return float(value)  # Java 17 writes many of them in more digits than are needed
         case "Decimal":
             return Decimal(value).normalize()
     return value

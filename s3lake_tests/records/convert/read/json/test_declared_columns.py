@@ -30,7 +30,7 @@ TypeNames = dict[str, str]
 def read_objects(
     values: pa.BinaryArray, columns: TypeNames, given: TypeNames | None = None
 ) -> tuple[pa.RecordBatch | None, TypeNames, Refusals]:
-    """With columns as the user spells them."""
+    """With columns as the user writes them."""
     known, pinned = (
         {name: grammar.parse(text) for name, text in type_names.items()} for type_names in (columns, given or {})
     )
