@@ -103,12 +103,12 @@ class Outcome:
     Attributes:
         key: of the definition.
         becomes: `silent` is what none may be.
-        says: the native settings that it changes, the notice, or the refusal.
+        explanation: the native settings that it changes, the notice, or the refusal.
     """
 
     key: Key
     becomes: Literal["honoured", "notice", "no effect", "refused", "silent"]
-    says: str
+    explanation: str
 
 
 @functools.cache

@@ -57,8 +57,8 @@ def _outcomes(outcomes: Iterable[Any]) -> list[str]:
     rows = ["| key | default | becomes | |", "|---|---|---|---|"]
     for outcome in outcomes:
         default = f"`{outcome.key.default}`" if outcome.key.default else ""
-        says = outcome.says if outcome.becomes == "honoured" else _escaped(outcome.says)
-        cells = (f"`{outcome.key.name}`", default, words[outcome.becomes], says)
+        explanation = outcome.explanation if outcome.becomes == "honoured" else _escaped(outcome.explanation)
+        cells = (f"`{outcome.key.name}`", default, words[outcome.becomes], explanation)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return [*rows, ""]
 

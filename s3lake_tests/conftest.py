@@ -1,4 +1,4 @@
-"""How tests run: Hypothesis, the garbage collector, and what the last line says. Servers are in `kit/servers.py`."""
+"""How tests run: Hypothesis, the garbage collector, and the last line. Servers are in `kit/servers.py`."""
 
 import atexit
 import gc
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--not-run",
         type=Path,
         metavar="FILE",
-        help="say last what this run, and the part before it that FILE tells of, did not run",
+        help="print last what this run, and the part before it that FILE records, did not run",
     )
 
 
@@ -91,7 +91,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that is slow says why, and each directory keeps one that is not. Tests of the UI begin: they wait long."""
+    """A test that is slow has a reason, and each directory keeps one that is not. UI tests begin: they wait long."""
     items.sort(key=lambda item: item.path.parent.name != "ui")
     quick, slow = set(), set()
     for item in items:
@@ -166,7 +166,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Say in the last line what was not run, why, and how to run it."""
+    """Print in the last line what was not run, why, and how to run it."""
     result = yield
     file: Path | None = session.config.getoption("--not-run")
     if file is not None and not hasattr(session.config, "workeroutput"):

@@ -227,7 +227,7 @@ class Words:
 
 
 def repeat_request(request: Request) -> Response:
-    """Refuse a request with all that it says."""
+    """Refuse a request with all that it contains."""
     message = "\n".join([request.target, *map(": ".join, request.headers.items()), request.body.decode("latin-1")])
     message = message.replace("<", "").replace("&", "").replace("\n", " ")
     error = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{message}</Message></Error>"

@@ -1,4 +1,4 @@
-"""Which room of the package may import which, and what no file contains. CONTRIBUTING.md says it in words."""
+"""Which room of the package may import which, and what no file contains. CONTRIBUTING.md has it in words."""
 
 import ast
 import functools
@@ -86,10 +86,10 @@ VERIFY_SHARES = {
         "records.schema.columns.details",
     }
 }
-"""The exception, which docs/guarantees.md says: only transforms know what they do to a record."""
+"""The exception, which docs/guarantees.md names: only transforms know what they do to a record."""
 
 OBJECTS_KNOWS = {"errors", "records.schema.columns.types", "index.commit.documents"}
-"""`objects` reads what was written, for `verify` too: it shares with the writer what a manifest says, and no code."""
+"""`objects` reads what was written, for `verify` too: it shares with the writer what a manifest has, and no code."""
 
 NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg", "psycopg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""

@@ -1,4 +1,4 @@
-"""The texts of errors, also of those that quote others."""
+"""The texts of errors, also of errors that quote others."""
 
 import pytest
 

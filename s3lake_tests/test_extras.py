@@ -1,4 +1,4 @@
-"""A feature whose libraries are not installed says which extra of s3lake installs them."""
+"""A feature without its libraries names the extra of s3lake that installs them."""
 
 import sys
 from collections.abc import Callable

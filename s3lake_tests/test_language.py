@@ -38,8 +38,9 @@ _FRAGMENT = re.compile(
 _NO_SUBJECT = re.compile(r"test_(what|who|whose|where|which|of|without)(_|$)")
 _WORDS = re.compile(
     r"\b(nobody|somebody|beside|anew|told(?! apart)|(?<!there )is none|(?<!there )is no|None where|those of|those that"
-    r"|stands?|dies|heeds?)\b"
+    r"|stands?|dies|heeds?|gone|spells?|spelled|spelt|(?<!error )(?<!errors )(?<!message )(?<!notice )(?:says?|said))\b"
 )
+_DEAD_LETTERS = {"letter", "letters"}
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -75,8 +76,13 @@ def _name(node: ast.AST) -> str:
 
 
 def count_words(text: str) -> int:
-    """Count words and phrases that have a plain one in their place."""
+    """Count words and phrases that have a plain one in their place; errors, messages and notices say something."""
     return len(_WORDS.findall(text))
+
+
+def count_letters(source: str) -> int:
+    """Count names of dead letters that leave out `dead`."""
+    return sum(_name(node) in _DEAD_LETTERS for node in ast.walk(ast.parse(source)))
 
 
 def count_fragments(source: str) -> int:
@@ -111,7 +117,14 @@ RULES: dict[str, tuple[Callable[[str], int], tuple[str, ...]]] = {
     "names that could be anything": (count_vague_names, ("s3lake",)),
     "entries of docstrings that begin with a preposition": (count_fragments, ("s3lake",)),
     "tests whose name does not begin with a subject": (count_names_without_subject, ("s3lake_tests", "trials")),
-    "words that have a plain one in their place": (count_words, ("s3lake", "s3lake_tests", "docs", "README.md")),
+    "words that have a plain one in their place": (
+        count_words,
+        ("s3lake", "s3lake_tests", "docs", "README.md", "CONTRIBUTING.md"),
+    ),
+    "dead letters that are called letters": (
+        count_letters,
+        ("s3lake/index", "s3lake/lake", "s3lake/land", "s3lake/orchestration", "s3lake/source", "s3lake_tests/land"),
+    ),
 }
 """What is counted for each rule, and in which files."""
 
@@ -147,6 +160,8 @@ def test_each_rule_counts_what_it_forbids_and_nothing_else() -> None:
     )
     assert count_vague_names(names) == 4
     assert count_words("nobody is told; the standing of a tile is not counted") == 2
+    assert count_words("what is gone, as Avro spells it and the clock says; the error says why, in its spelling") == 3
+    assert count_letters("letters = [letter.reason for letter in dead_letters]") == 3
     assert count_words("it is no tile if there is no hour, and the two cannot be told apart") == 1
 
 

@@ -42,7 +42,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bare(clone: Path) -> Path:
-    """A Makefile whose environment is not installed; `.ci/venv` only says what it is to install."""
+    """A Makefile whose environment is not installed; `.ci/venv` only prints what it is to install."""
     (clone / ".venv/.installed").unlink()
     (clone / ".ci/venv").write_text('#!/bin/sh\necho "installs $1"\n')
     for program in ("python", "s3lake"):

@@ -61,7 +61,7 @@ def test_components_that_nobody_needs_are_left_out_with_what_depends_on_them(sbo
     ids=["an index without such data", "no network", "nothing is known", "something is known"],
 )
 def test_an_audit_says_whether_it_could_be_made(program: str, code: int, message: str, tmp_path: Path) -> None:
-    """`pip-audit` says that all is fine where its index tells nothing."""
+    """`pip-audit` reports no finding if its index has no answer."""
     (tmp_path / "pip-audit").write_text(program)
     (tmp_path / "pip-audit").chmod(0o755)
     environment = {**os.environ, "PIP_AUDIT": str(tmp_path / "pip-audit")}

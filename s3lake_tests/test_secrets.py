@@ -158,7 +158,7 @@ def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, w
 
 
 def _shown_by_dagster(built: dg.Definitions) -> list[str]:
-    """The code location as the web server gets it, and what its objects say of themselves."""
+    """The code location as the web server gets it, and the texts of its objects."""
     repository = built.get_repository_def()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules

@@ -214,7 +214,7 @@ _WHERE = f"Kafka is; add bootstrap.servers=HOST:PORT, or set {SERVERS}"
 
 
 def put_native(keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], *, where: str = _WHERE) -> None:
-    """Put the file's settings after `s3lake.` over everything else, and those that only these or variables can set.
+    """Put the file's settings after `s3lake.` over everything else, with ones that only these or variables can set.
 
     `where` is the remedy if neither names the source of the records.
     """

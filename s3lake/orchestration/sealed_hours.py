@@ -1,6 +1,6 @@
 """Sealed hours: their asset is materialised once for every content of an hour.
 
-The index has the sealed hours, Dagster's event log those that were announced. A run announces what it has
+The index has the sealed hours, Dagster's event log the announced ones. A run announces what it has
 landed and checked; if it crashed before, the topic's sensor does.
 """
 

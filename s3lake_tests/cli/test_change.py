@@ -88,7 +88,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], *lakes: Lake) -> Result:
-    """Run a command on the topic of each lake, whatever the configuration says."""
+    """Run a command on the topic of each lake, whatever is configured."""
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target_of(lake) for lake in lakes]))
     return CliRunner().invoke(app, words)
 

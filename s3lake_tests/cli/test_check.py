@@ -1,4 +1,4 @@
-"""`s3lake check`: what it shows of a configuration, and what `--connect` says of its topics."""
+"""`s3lake check`: what it shows of a configuration, and what `--connect` reports of its topics."""
 
 import functools
 import re

@@ -23,7 +23,7 @@ def lake() -> Lake:
 
 @pytest.fixture
 def run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on the lake, whatever the configuration says."""
+    """Runs a command on the lake, whatever is configured."""
 
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))
     return lambda *words: CliRunner().invoke(app, ["dead-letters", *words])

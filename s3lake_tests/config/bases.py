@@ -1,7 +1,7 @@
 """Configurations that load, one per dialect: tests change single settings of them.
 
-In tables of changes (`kit/tables.py`) `a.key=1 + -other => flush.count: 1` says that with `a.key` set and `other`
-taken out the native setting is that, in YAML. `=> remark: text` says that a notice, or the reason of a setting without
+In tables of changes (`kit/tables.py`) `a.key=1 + -other => flush.count: 1` means that with `a.key` set and `other`
+taken out the native setting is that, in YAML. `=> remark: text` means that a notice, or the reason of a setting without
 effect, contains the text.
 """
 
@@ -186,7 +186,7 @@ def remarks_text(loaded: LoadedConfig) -> str:
 
 
 def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:
-    """The keys of the files that the first sink makes of records of its first topic, closed as its count says."""
+    """The keys of the files that the first sink makes of records of its first topic, closed by its count."""
     sink = loaded.config.sinks[0]
     rule = binding.key_rule(sink, sink.topics[0], wallclock_ms=wallclock_ms)
     return files(rule, *records, count=sink.flush.count)

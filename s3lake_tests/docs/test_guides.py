@@ -49,7 +49,7 @@ class Guide:
     printed: dict[str, str] = field(default_factory=dict)
 
     def follow(self) -> None:
-        """Do what the page says, from the top to the end."""
+        """Do the steps of the page, from the top to the end."""
         for block in blocks("yaml", "json", "properties", "toml", "console", "text"):
             if block.document == self.page:
                 (self._commands if block.language == "console" else self._shown)(block)
@@ -113,7 +113,7 @@ class Guide:
             assert job.execute_in_process(instance=instance, partition_key=hours.key_of_ms(now)).success
 
     def stop_the_connector(self) -> None:
-        """It has landed the page's record, and what it leaves says so."""
+        """It has landed the page's record, and what it leaves shows it."""
         [path] = [path for path in Path("objects").rglob("*") if path.is_file()]
         self.lake.store.put(path.relative_to("objects").as_posix(), path.read_bytes())
         if "lenses" in self.page:

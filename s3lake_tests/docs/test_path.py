@@ -1,4 +1,4 @@
-"""The path from the README to a job in production is short, and what it says of money is right."""
+"""The path from the README to a job in production is short, and its costs are right."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""docs/reference/ is what the code says, now; and the code says something of everything."""
+"""docs/reference/ is written from the present code, and the code describes everything."""
 
 import runpy
 from typing import Any
@@ -45,7 +45,7 @@ def test_at_most_one_in_20_keys_of_a_connector_is_refused(definition: Any) -> No
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: one.title)
 def test_every_key_is_known_and_none_is_dropped_without_a_word(definition: Any) -> None:
     outcomes = KEYS["outcomes"](definition)
-    assert [one.key.name for one in outcomes if one.becomes == "silent" or "unknown key" in one.says] == []
+    assert [one.key.name for one in outcomes if one.becomes == "silent" or "unknown key" in one.explanation] == []
 
 
 def test_no_property_of_kcql_is_dropped_without_a_word() -> None:

@@ -1,4 +1,4 @@
-"""The programs of others that say what is right: classes of Java and Kafka Connect in a JVM, and what Maven has."""
+"""The programs of others that decide what is right: classes of Java and Kafka Connect in a JVM, and what Maven has."""
 
 import json
 import os

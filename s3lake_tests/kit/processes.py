@@ -40,7 +40,7 @@ def until(reached: Callable[[], bool]) -> None:
 
 
 def served(process: GuardedProcess, answers: Callable[[], bool]) -> None:
-    """Wait for a server to answer; where it does not, its log says why."""
+    """Wait for a server to answer; if it does not, its log has the reason."""
     deadline = time.monotonic() + PATIENCE_S
     while not answers():
         assert process.running, f"it ended:\n{process.log()}"

@@ -1,6 +1,6 @@
 """Random schemas of Protobuf, in two versions, and random messages that Google's Java makes of the newer one.
 
-The older schema lacks some fields and some values of enums, whose names say so: `new_…`. The same seed gives the same.
+The older schema lacks some fields and some values of enums, whose names show it: `new_…`. The same seed gives the same.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _random_fields(random: Random, message: int, syntax: str) -> list[Field]:
         if syntax == "proto2" and form == "one" and random.random() < 0.15:
             type = "group"
         if is_new and form == "one":
-            form = "optional"  # so that what is printed says whether it is there
+            form = "optional"  # so that what is printed shows whether it is there
         fields.append(Field(name, at + 1, type, form, key))
     for number in range(random.choice((0, 0, 1, 2)) if count else 0):
         types = (*SCALARS, "enum", "enum", *inner, *inner, *KNOWN)

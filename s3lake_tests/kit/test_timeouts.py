@@ -1,4 +1,4 @@
-"""A test that takes too long says so, also in the middle of a search of Hypothesis."""
+"""A test that takes too long is reported, also in the middle of a search of Hypothesis."""
 
 import subprocess
 import sys

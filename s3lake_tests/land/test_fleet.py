@@ -1,4 +1,4 @@
-"""Topics that are landed together: each gets what the shared job says of it, and nothing else."""
+"""Topics that are landed together: each gets what the shared job returns for it, and nothing else."""
 
 import signal
 import threading
@@ -34,7 +34,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def topics(*sizes: int, **settings: Any) -> list[TopicInMemory]:
-    """A world for each topic, of so many records, each of which says which topic it is of."""
+    """A world for each topic, of so many records, each of which names its topic."""
     worlds = [TopicInMemory(**settings) for _ in sizes]
     for number, (world, size) in enumerate(zip(worlds, sizes, strict=True)):
         world.produce(0, *(b'{"topic":%d,"n":%d}' % (number, at) for at in range(size)))

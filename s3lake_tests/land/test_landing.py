@@ -191,7 +191,7 @@ class TestAtLeastOnce:
 
 class TestTwoWriters:
     def land_at_once(self, targets: Sequence[TopicSink], wanted: Sequence[str]) -> list[object]:
-        """What each has to say in the end: hours, or an error."""
+        """What each returns in the end: hours, or an error."""
         message: list[object] = [None] * len(targets)
         barrier = threading.Barrier(len(targets))
 

@@ -1,4 +1,4 @@
-"""What a landing says of what is landed, and removes of what dead writers left."""
+"""What a landing reports of what is landed, and removes of what crashed writers left."""
 
 from types import SimpleNamespace
 from typing import Any

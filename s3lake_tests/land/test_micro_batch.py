@@ -1,4 +1,4 @@
-"""What the tasks of a micro-batch are given, and what becomes of what they say."""
+"""What the tasks of a micro-batch are given, and what becomes of what they return."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""A sink that says itself how its bucket is reached: all of it goes there, with its settings of objects."""
+"""A sink with its own settings of its bucket: all of it goes there, with its settings of objects."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A layout's time in a field that is a time by its schema: the schema says the unit, whatever the converter."""
+"""A layout's time in a field that is a time by its schema: the schema has the unit, whatever the converter."""
 
 import json
 from collections.abc import Iterator

@@ -263,7 +263,7 @@ class TestTopicsByExpression:
 
     @pytest.fixture
     def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """What the broker says it has."""
+        """What the broker lists."""
         names: list[str] = []
         monkeypatch.setattr(KafkaOffsets, "topics", lambda _: list(names))
         return names

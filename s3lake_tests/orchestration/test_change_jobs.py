@@ -65,7 +65,7 @@ def jobs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
 
 
 class TestEachJob:
-    """A sink of three files of one row; the job changes it only if its config says so."""
+    """A sink of three files of one row; the job changes it only if its config confirms it."""
 
     @pytest.mark.parametrize(
         ("job", "config", "settings", "rows"),

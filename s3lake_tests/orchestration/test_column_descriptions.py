@@ -38,7 +38,7 @@ message Order {
   // The order's
   // key.
   int64 id = 1;
-  optional string note = 2; // What was said.
+  optional string note = 2; // What was noted.
   oneof payment { // How it is paid.
     string card = 3;
   }
@@ -138,7 +138,7 @@ def test_a_schema_without_fields_says_nothing(language: str, text: str) -> None:
 def test_comments_of_protobuf_are_the_words_of_its_columns(registry: SchemaRegistry) -> None:
     registry.add(MONEY, "PROTOBUF", subject="money")
     registry.add(SHOP, "PROTOBUF", subject="orders-value", refers=[("money.proto", "money")])
-    words = {"id": "The order's key.", "note": "What was said.", "payment_0": "How it is paid."}
+    words = {"id": "The order's key.", "note": "What was noted.", "payment_0": "How it is paid."}
     assert describe_columns(sink(registry.url, "protobuf"), "orders", INDEX) == words
 
 

@@ -1,4 +1,4 @@
-"""The code location: loads fast, with nothing running, and says what is missing."""
+"""The code location: loads fast, with nothing running, and reports what is missing."""
 
 import os
 import subprocess

@@ -101,4 +101,4 @@ def test_a_component_of_a_project_says_what_it_is_shown_to_say() -> None:
     component = scope["Lake"](config=str(Path("sinks.yaml").absolute()))
     definitions = component.build_defs(dg.ComponentTree.for_test().load_context)
     landed = definitions.resolve_asset_graph().get(s3lake.sink_key("events", "orders"))
-    assert landed.to_asset_spec().description == "What the shop says of orders."
+    assert landed.to_asset_spec().description == "The orders of the shop."

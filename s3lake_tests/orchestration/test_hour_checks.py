@@ -1,4 +1,4 @@
-"""What the four checks say of each hour of an index, without Spark."""
+"""What the four checks report of each hour of an index, without Spark."""
 
 import functools
 import time

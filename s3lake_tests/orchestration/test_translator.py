@@ -1,4 +1,4 @@
-"""What a translator of the user's says of assets, everything goes by."""
+"""Everything follows the names and metadata of a user's translator."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta

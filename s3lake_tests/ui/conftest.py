@@ -45,7 +45,7 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
 
 @pytest.fixture
 def picture(page: Page, request: pytest.FixtureRequest) -> Picture:
-    """Takes a picture of the page under a name, so many pixels high, where `--pictures` says where to."""
+    """Takes a picture of the page under a name, so many pixels high, into the directory of `--pictures`."""
     directory: Path | None = request.config.getoption("--pictures")
 
     def take(name: str, height: int) -> None:

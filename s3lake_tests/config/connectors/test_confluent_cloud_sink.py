@@ -29,7 +29,7 @@ CLOUD = {
 def test_confluent_clouds_own_keys_are_taken() -> None:
     found = bases.load(CLOUD, {"store.kafka.keys": "true", "output.keys.format": "JSON"})
     bases.check(found, "format.type: parquet, converter.value: json, sidecars.keys: json")
-    bases.check(found, "nulls: skip, errors.tolerance: all")  # of which the file says nothing
+    bases.check(found, "nulls: skip, errors.tolerance: all")  # which the file does not set
     bases.check(found, 'kafka.bootstrap_servers: "pkc-1.eu.confluent.cloud:9092"')
     assert "'day'=dd}" in str(found.config.sinks[0].layout.template)
     assert 'password="hush-hush"' in found.config.kafka.properties["sasl.jaas.config"]

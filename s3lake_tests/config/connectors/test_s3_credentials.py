@@ -1,4 +1,4 @@
-"""Whatever a connector's file says of credentials, roles, proxies and encryption is used or refused, and never lost."""
+"""Credentials, roles, proxies and encryption of a connector's file are used or refused, and never lost."""
 
 import pytest
 

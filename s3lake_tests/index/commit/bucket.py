@@ -1,4 +1,4 @@
-"""A bucket that can be worse than the best of stores, and says what happened to it."""
+"""A bucket that can be worse than the best of stores, and reports what happened to it."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class Aborted:
 
 
 class Bucket(MemoryStore):
-    """The product's memory store, under circumstances; it says what happened to it."""
+    """The product's memory store, under circumstances; it reports what happened to it."""
 
     def __init__(self, circumstances: Circumstances) -> None:
         super().__init__()

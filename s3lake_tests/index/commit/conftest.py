@@ -1,4 +1,4 @@
-"""A world with one topic-partition, in which actors run one after the other unless a test says otherwise."""
+"""A world with one topic-partition, in which actors run one after the other unless a test orders otherwise."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

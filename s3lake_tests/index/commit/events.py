@@ -177,7 +177,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Start:
-    """An actor begins; `hours_ago` says which hour it is about."""
+    """An actor begins; `hours_ago` selects its hour."""
 
     kind: str
     hours_ago: int

@@ -236,7 +236,7 @@ def i14_clock_independence(world: "World", view: "View") -> None:
         for partition, span in tile.partitions.items():
             known = {0, None} | world.kafka.answered.get(partition, set()) | ends.get(partition, set())
             if not {span.start, span.end} <= known and span.end != span.committed:
-                raise Violation(world, "I14", f"{tile.hour} partition {partition}: {span}, Kafka never said so")
+                raise Violation(world, "I14", f"{tile.hour} partition {partition}: {span}, Kafka never returned it")
 
 
 # ----------------------------------------------------------------------------------------------------------- at the end
@@ -284,7 +284,7 @@ def erased_stays_erased(world: "World", view: "View") -> None:
 
 
 def records_are_counted(world: "World", view: "View") -> None:
-    """What a listed commit says of its records is what its files hold: `read` = landed + skipped + dead + erased."""
+    """The counts of a listed commit are the counts of its files: `read` = landed + skipped + dead + erased."""
     for tile in view.tiles.values():
         for manifest in view.listed(tile):
             for partition, read in manifest.partitions.items():

@@ -213,7 +213,7 @@ class TestUploadsThatNoManifestNames:
         assert done == [Cleaned("", "", 1, "end uploads")]
 
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
-        """moto says of every upload that it was begun in 2010, before the topic's first hour."""
+        """moto returns for every upload that it was begun in 2010, before the topic's first hour."""
         upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
         index.store.uploads[upload].begun_ms = 1_289_422_113_000
 

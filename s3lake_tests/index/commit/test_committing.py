@@ -1,4 +1,4 @@
-"""Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and what it says where it fails."""
+"""Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and its errors."""
 
 import time
 from collections.abc import Callable

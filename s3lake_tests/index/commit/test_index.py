@@ -27,7 +27,7 @@ TILE = Tile(
 
 
 class Flaky(MemoryStore):
-    """A store whose next PUT goes wrong in the way that `trouble` says."""
+    """A store whose next PUT goes wrong in the way of `trouble`."""
 
     trouble = ""
 

@@ -34,7 +34,7 @@ def play(story: Story) -> None:
 
 
 def slowly(examples: int) -> settings:
-    # An explanation costs more than the failure, whose trace says it all.
+    # An explanation costs more than the failure, whose trace is complete.
     phases = [phase for phase in Phase if phase is not Phase.explain]
     return settings(max_examples=examples * EXAMPLES, database=None, phases=phases)
 

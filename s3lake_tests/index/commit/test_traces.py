@@ -124,7 +124,7 @@ def timeout4(world: World) -> None:
 
 
 def aba(world: World) -> None:
-    """C6: clean fences A's commit and sweeps it, so the tile says again what A read; A wakes up at step 4."""
+    """C6: clean fences A's commit and sweeps it, so the tile has again what A read; A wakes up at step 4."""
     a = landing(world, until=enters_pending)
     world.do("clean", cleaning())
     world.run(a)
@@ -234,7 +234,7 @@ def refused_step4(world: World) -> None:
 
 
 def slow_complete(world: World) -> None:
-    """A's Complete takes its time; B, to whom the store says that there is no such upload, rolls A back and lands."""
+    """A's Complete takes its time; the store answers B that there is no such upload, and B rolls A back and lands."""
     a = landing(world, until=completes)
     world.step(a, twist="slow")
     world.do("B", materialise(0))
@@ -295,7 +295,7 @@ def rewrite_compacted(world: World) -> None:
 
 
 def boundary(world: World) -> None:
-    """T1: two runs either side of the hour, as their clocks say; the later hour is opened first."""
+    """T1: two runs either side of the hour, by their clocks; the later hour is opened first."""
     world.minute = 66
     world.kafka.produce(0, 1, 2, 66, 72)
     x = world.start("X", materialise(0), skew=-42)

@@ -127,7 +127,7 @@ def recovering(number: int) -> Work:
 
 
 def closing(number: int) -> Work:
-    """Close an hour, whatever the clock says."""
+    """Close an hour, whatever the time is."""
 
     def work(me: Actor) -> None:
         found = me.index.head()

@@ -46,7 +46,7 @@ Fault = Literal[
     "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later
 ]
 Mode = Literal["exactly once", "at once", "replacing", "tables"]
-"""How commits become visible: together; one by one and then in the tile; or so, under keys that say no offset.
+"""How commits become visible: together; one by one and then in the tile; or so, under keys that contain no offset.
 
 `tables`: together, and hours are tables that assets hand in, not records of Kafka.
 """
@@ -55,7 +55,7 @@ CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "
 
 
 class _InTurn:
-    """A pool of threads that has none: whose request is next is for the world to say."""
+    """A pool of threads that has none: whose request is next is for the world to decide."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -98,7 +98,9 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
         mock.patch.object(trial, "time", SimpleNamespace(time=time)),
         mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),
         mock.patch.object(trial, "threading", SimpleNamespace(Barrier=_NoBarrier)),
-        mock.patch.object(trial, "_RACES", 1),  # the world says whose request is next: the first race is as any other
+        mock.patch.object(
+            trial, "_RACES", 1
+        ),  # the world decides whose request is next: the first race is as any other
         mock.patch.object(retention, "time", SimpleNamespace(time=time)),
     ]
 

@@ -113,7 +113,7 @@ class TestFlush:
     [
         pytest.param(50, None, 0, False, id="records stamped within the interval may wait"),
         pytest.param(51, None, 0, True, id="a record stamped before it may not"),
-        pytest.param(51, 9, 0, False, id="whatever stamps say, the tile is landed once an interval only"),
+        pytest.param(51, 9, 0, False, id="whatever the stamps are, the tile is landed once an interval only"),
         pytest.param(51, 10, 0, True, id="and again after it"),
         pytest.param(3, None, 9, False, id="stamps from the future delay a backlog"),
         pytest.param(3, None, 10, True, id="by one interval at most"),

@@ -1,4 +1,4 @@
-"""Timestamps that say something else than the hour a record is from."""
+"""Timestamps outside of the hour that a record is from."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def opened(
 
 OPENED: dict[str, tuple[str, Tile | None, Tile | None, tuple[int, int, int, int], TileRange]] = {
     "the first begins at its hour's first record, and is open": (FIVE, None, None, (10, 90, 40, 70), TileRange(40, 40)),
-    "the next hour begins where the one before ends, whatever timestamps say": (
+    "the next hour begins where the one before ends, whatever the timestamps are": (
         *(SIX, Tile(FIVE, {0: TileRange(10, 30, 50)}), None, (0, 90, 60, 80), TileRange(50, 50)),
     ),
     "after a gap it begins at its own first record": (

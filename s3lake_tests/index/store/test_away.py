@@ -28,7 +28,7 @@ def store(url: str, **settings: float | str) -> S3Store:
 
 @pytest.fixture
 def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Takes every connection, and never says anything; a body is sent without a second's wait for leave to do so."""
+    """Takes every connection, and never answers anything; a body is sent without a second's wait for leave to do so."""
     monkeypatch.setattr("botocore.awsrequest.AWSConnection._send_output", HTTPConnection._send_output)
     with closing(socket.create_server(("127.0.0.1", 0), backlog=64)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -251,7 +251,7 @@ class TestMultipart:
     def test_completing_twice_changes_nothing(self, store: Store, prefix: str) -> None:
         id, parts = upload(store, prefix + "a", b"one")
         assert store.complete_upload(prefix + "a", id, parts) == "completed"
-        # Stores differ in what they say; whoever asks looks at the object's metadata.
+        # Stores differ in what they answer; whoever asks looks at the object's metadata.
         assert store.complete_upload(prefix + "a", id, parts) in ("completed", "taken", "missing")
         assert body(store, prefix + "a") == b"one"
 
@@ -359,7 +359,7 @@ def test_a_store_can_be_sent_to_another_process(s3_store: S3Store, prefix: str) 
 
 
 MOTO_BEGAN_MS = 1_289_422_113_000
-"""moto says that every upload began on a day in 2010."""
+"""moto returns that every upload began on a day in 2010."""
 
 
 @pytest.mark.usefixtures("minio_lists_uploads_of_a_key")

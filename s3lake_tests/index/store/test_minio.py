@@ -72,7 +72,7 @@ def _nothing_was_tried() -> Iterator[None]:
 
 
 def allowed(server: EmbeddedS3, document: dict[str, Any]) -> S3Connection:
-    """Credentials with which the store does what a policy says, and nothing else."""
+    """Credentials with which the store does what a policy allows, and nothing else."""
     root = connection_to(server)
     tokens = boto3.client(
         "sts",

@@ -22,7 +22,7 @@ REFUSED = {
     "s3proxy": OVERWRITES,
     "s3rver": OVERWRITES,
 }
-"""What the trial says of a store; the others pass."""
+"""What the trial reports of a store; the others pass."""
 
 
 @pytest.fixture(scope="module", params=sorted(OTHERS))

@@ -1,4 +1,4 @@
-"""What each request of a store says, and what it makes of the answer."""
+"""What each request of a store contains, and what it makes of the answer."""
 
 import base64
 import logging
@@ -114,7 +114,7 @@ def test_a_part_is_known_by_its_etag_and_the_checksum_that_was_asked_for(server:
 
 
 def texts(document: bytes, *names: str) -> list[tuple[str, ...]]:
-    """What an XML document says under these names, side by side."""
+    """What an XML document contains under these names, side by side."""
     root = ElementTree.fromstring(document)
     message = ([part.text or "" for part in root.iter() if part.tag.endswith(f"}}{name}")] for name in names)
     return list(zip(*message, strict=True))

@@ -108,7 +108,7 @@ class KeepsData(MemoryStore):
 
 
 class KeepsAll(MemoryStore):
-    """A store that says that it deletes."""
+    """A store that claims that it deletes."""
 
     def delete(self, key: str) -> None: ...
 

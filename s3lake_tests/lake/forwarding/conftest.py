@@ -35,7 +35,7 @@ class System:
         options: that it is opened with.
         find: reads its rows, by the names that they have there.
         calls: what a process asks of the server.
-        refused: values that it cannot hold, and how it says so.
+        refused: values that it cannot hold, and how it reports it.
         end: ends what a killed process leaves to Python.
     """
 

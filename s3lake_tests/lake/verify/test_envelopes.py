@@ -82,7 +82,7 @@ FLAT: list[Record] = [
 ONLY_KEYS: list[Record] = [(b'{"a":\n1}', b"\0\xff", []), (None, None, []), (b'"k"', b"", [])]
 ONLY_HEADERS: list[Record] = [
     (None, b"1", [("a", b"1"), ("a", b"2"), ("b", b"3")]),
-    (None, b"1", [("reason-for-dlq", b'say "hi"'), ("größe", b"\xff")]),
+    (None, b"1", [("reason-for-dlq", b'wave "hi"'), ("größe", b"\xff")]),
     (None, b"1", [("", b"x"), ('"', b"y")]),
 ]
 
@@ -102,7 +102,7 @@ ONLY_HEADERS: list[Record] = [
             ONLY_HEADERS,
             {"envelope": {"fields": ["headers"]}},
             '{"headers":{"a":["1","2"],"b":"3"}}\n'
-            '{"headers":{"reason-for-dlq":"say \\"hi\\"","größe":{"base64":"/w=="}}}\n'
+            '{"headers":{"reason-for-dlq":"wave \\"hi\\"","größe":{"base64":"/w=="}}}\n'
             '{"headers":{"":"x","\\"":"y"}}\n',
             id="record of headers",
         ),

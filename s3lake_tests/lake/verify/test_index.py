@@ -1,4 +1,4 @@
-"""The index: what it says about offsets and numbers must hold, by itself and against Kafka."""
+"""The index: its offsets and numbers must hold, by itself and against Kafka."""
 
 from typing import Any
 

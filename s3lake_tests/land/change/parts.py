@@ -79,11 +79,11 @@ class Parts(VerifiedTopic):
         return self
 
     def verified(self) -> VerifyReport:
-        """What verify says of the hour as the index has it."""
+        """What verify reports of the hour as the index has it."""
         return verify_against(self.sink, self.index, self.log, self.grid(), lambda _: None)
 
     def verify_clean(self) -> VerifyReport:
-        """What verify says of the hour, in which nothing differs."""
+        """What verify reports of the hour, in which nothing differs."""
         report = self.verified()
         assert report.clean, report.differences
         return report
@@ -106,5 +106,5 @@ def planned_changes(name: str, target: TopicSink) -> list[HourChange]:
 
 
 def run_change(name: str, target: TopicSink, hour: str = HOUR) -> HourChange:
-    """Change an hour by its plan, whether it is old or not, and say so if there is nothing to change."""
+    """Change an hour by its plan, whether it is old or not, and report if there is nothing to change."""
     return change_hour(target, hour, name, PLANS[name])

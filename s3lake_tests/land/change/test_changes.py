@@ -78,7 +78,7 @@ ALL = pytest.mark.parametrize("name", CHANGES)
 
 
 def landed() -> Parts:
-    """An hour in two commits, with dead letters, whose marker lists keys that say whose records the objects hold."""
+    """An hour in two commits, with dead letters, whose marker lists keys that name whose records the objects hold."""
     by_user = {"template": "{topic}/{hour:yyyy-MM-dd-HH}/{field:user}-{partition}-{offset}"}
     world = Parts(sealed={"marker": "objects"}, layout=by_user, flush={"count": 2}, nulls="fail")
     world.land(*(b'{"user":"%s","n":%d}' % (b"alice" if n == 1 else b"bob", n) for n in range(3)), None)
@@ -105,7 +105,7 @@ def configure(world: Parts, settings: dict[str, Any]) -> None:
 
 
 def assert_changed(world: Parts, change: Change, place: str = "") -> None:
-    """Check what verify finds, that the bucket has what the index lists, and nothing else, and the marker says so."""
+    """Check what verify finds, that the bucket has what the index lists, and nothing else, and the marker lists it."""
     report = world.verified()
     assert report.clean, (place, report.differences)
     erased = sum(one.erased for one in report.checked)

@@ -60,7 +60,7 @@ def _decoded(body: bytes) -> str:
 
 
 def left(world: Parts) -> list[str]:
-    """Objects that still say something of the person."""
+    """Objects that still contain something of the person."""
     return [key for key, text in contents(world) if ALICE in text]
 
 

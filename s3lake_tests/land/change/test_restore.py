@@ -208,7 +208,7 @@ class Readers:
 
 @dataclass
 class Watched:
-    """A store that says how much was asked for at once."""
+    """A store that counts how much was asked for at once."""
 
     store: Any
     readers: Readers

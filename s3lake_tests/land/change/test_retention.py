@@ -1,4 +1,4 @@
-"""Retention: hours that are too old leave the objects, and the index says where their records went."""
+"""Retention: hours that are too old leave the objects, and the index shows where their records went."""
 
 from types import SimpleNamespace
 from unittest import mock

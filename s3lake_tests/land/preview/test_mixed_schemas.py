@@ -24,7 +24,7 @@ def with_schema(schema: dict[str, Any], payload: Any) -> bytes:
 
 
 def of_a(schema: dict[str, Any], payload: Any) -> bytes:
-    """A record whose schema says what the field a is."""
+    """A record whose schema defines what the field a is."""
     return with_schema({"type": "struct", "fields": [{"field": "a", **schema}]}, {"a": payload})
 
 

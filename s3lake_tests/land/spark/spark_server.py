@@ -38,7 +38,7 @@ class SparkServer:
         self.kill()
 
     def ready(self) -> dict[str, Any]:
-        """What it says of itself when it serves."""
+        """What it prints of itself when it serves."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.log.read_text(errors="replace")[-4000:]

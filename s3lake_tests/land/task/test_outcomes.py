@@ -1,4 +1,4 @@
-"""What the driver makes of what tasks say: counts that add up, and columns that the index has for all of them."""
+"""What the driver makes of what tasks return: counts that add up, and columns that the index has for all of them."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""A code location whose runs say where they work. Its directory has files that change what is loaded."""
+"""A code location whose runs report where they work. Its directory has files that change what is loaded."""
 
 import os
 import random

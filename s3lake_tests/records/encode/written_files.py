@@ -21,7 +21,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 def written(form: FileFormat, payloads: Iterable[Any], verbs: Iterable[str] = (), *, chunk: int = 10**6) -> bytes:
-    """The file of the payloads; after each, the encoder does what the verb of its place says."""
+    """The file of the payloads; after each, the encoder does the verb of its place."""
     out: list[bytes] = []
     spill = Spill()
     file = open_encoder(form, out.append, spill, chunk=chunk)

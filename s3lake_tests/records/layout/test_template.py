@@ -1,4 +1,4 @@
-"""The language of templates: what it says, and what is refused with its place and the fix."""
+"""The language of templates: what it means, and what is refused with its place and the fix."""
 
 import re
 from contextlib import suppress
@@ -258,7 +258,7 @@ def test_a_number_is_filled_up_and_never_cut(how: PaddingType, char: str, length
     assert Number("offset", length, how, char).format(81) == expected
 
 
-# `{hour:…}`: the hour that a file is landed in, whatever its records say
+# `{hour:…}`: the hour that a file is landed in, whatever its records have
 
 
 FIVE = hours.start_ms("2026-11-20T05")

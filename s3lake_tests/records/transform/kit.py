@@ -1,4 +1,4 @@
-"""Records in, records out: what tests of transforms say and read."""
+"""Records in, records out: what tests of transforms write and read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A server that speaks Iggy's HTTP API, for the real client: as much of it as reading and sending messages needs.
 
 Iggy's own server is in no package registry, only in an image and in its source. What this one does is what the client
-of the same project expects of the API, and what its documentation says of offsets, expiry and purging.
+of the same project expects of the API, and its documentation of offsets, expiry and purging.
 """
 
 import base64

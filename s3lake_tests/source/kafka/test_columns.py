@@ -114,7 +114,7 @@ def test_headers_count_for_the_size_of_a_batch(writer: Writer, take: Take) -> No
 
 
 def test_a_header_name_ends_before_its_first_nul_byte(writer: Writer, take: Take) -> None:
-    """librdkafka gives names as C strings, without their length; docs/envelope.md says so."""
+    """librdkafka gives names as C strings, without their length; docs/envelope.md names it."""
     writer.write("nul", Record(b"v", None, [(b"trace\0id", b"a\0b"), (b"\0", None), (b"x", b"")]))
     (row,) = rows(read(writer.servers, "nul", (0, 1), take))
     assert [(one["key"], one["value"]) for one in row["headers"]] == [("trace", b"a\0b"), ("", None), ("x", b"")]

@@ -220,7 +220,7 @@ class FakeAdmin:
             if self.error is None:
                 answers[one.topic].set_result(None)
             else:
-                answers[one.topic].set_exception(KafkaException(KafkaError(self.error, "said so")))
+                answers[one.topic].set_exception(KafkaException(KafkaError(self.error, "refused by policy")))
         return answers
 
 
@@ -242,7 +242,9 @@ def test_the_topic_has_one_topic_partition_and_the_configured_replicas(error: in
     ],
 )
 def test_a_refusal_of_the_brokers_to_create_it_has_a_remedy(code: int, remedy: str) -> None:
-    with pytest.raises(ConfigurationError, match="dead letter topic 'dead' cannot be created: said so") as refused:
+    with pytest.raises(
+        ConfigurationError, match="dead letter topic 'dead' cannot be created: refused by policy"
+    ) as refused:
         create(FakeAdmin(code), "dead", 3)
     assert remedy in str(refused.value)
 

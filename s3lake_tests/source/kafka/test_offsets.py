@@ -1,4 +1,4 @@
-"""What Kafka says about offsets, asked of a real broker."""
+"""What Kafka returns about offsets, asked of a real broker."""
 
 import pickle
 import socket

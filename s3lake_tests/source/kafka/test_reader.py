@@ -1,4 +1,4 @@
-"""What a reader promises, on a real broker: exactly the committed records of a range, or an error that says why not."""
+"""What a reader promises, on a real broker: exactly the committed records of a range, or an error with the reason."""
 
 import os
 import signal

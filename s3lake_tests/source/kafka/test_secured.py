@@ -155,12 +155,12 @@ REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     # An answer of TLS looks like silence to who does not speak it.
     "no TLS where it is spoken": ("TLS", lambda _: {"security.protocol": "PLAINTEXT"}, ""),
 }
-"""The listener, how it is asked, and what the error says of the reason."""
+"""The listener, how it is asked, and the reason in the error."""
 
 
 @pytest.fixture(scope="module")
 def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
-    """What planning and reading say of each, and when they are asked again; all at once, for each waits."""
+    """What planning and reading report of each, and when they are asked again; all at once, for each waits."""
 
     def planning(listener: str, properties: dict[str, str]) -> str:
         with pytest.raises(KafkaUnavailableError) as raised:

@@ -89,7 +89,7 @@ def encode(number: int) -> bytes:
 
 
 def read_attributes(kafka: EmbeddedKafka, topic: str) -> Iterator[int]:
-    """What the batches of the log say of themselves (Kafka's protocol, record batch of magic 2)."""
+    """The headers of the batches of the log (Kafka's protocol, record batch of magic 2)."""
     # A batch whose time is weeks from that of the one before begins a new file.
     log = b"".join(one.read_bytes() for one in sorted((kafka.directory / "data" / f"{topic}-0").glob("*.log")))
     place = 0

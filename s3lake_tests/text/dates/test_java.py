@@ -1,4 +1,4 @@
-"""Java's date patterns: what its documentation says of each letter, printed and read."""
+"""Java's date patterns: the documentation of each letter, printed and read."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ MOMENTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 28)).map(
 def test_a_printed_time_can_be_read(moment: int, dialect: str, zone_name: str) -> None:
     pattern = DatePattern("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", dialect)  # type: ignore[arg-type]
     if zone_name == "Asia/Kolkata" and moment < 0:
-        return  # local mean time had seconds, which the offset's pattern cannot say
+        return  # local mean time had seconds, which the offset's pattern cannot write
     assert pattern.parser()(pattern.formatter(zone_name)(moment)) == moment
 
 

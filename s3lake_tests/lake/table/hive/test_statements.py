@@ -151,7 +151,7 @@ def test_trino_finds_the_partitions_itself() -> None:
 
 
 def in_duckdb(made: HiveTable, home: Path, query: str) -> list[tuple[Any, ...]]:
-    """What a query says of a table whose bucket is a directory."""
+    """What a query returns of a table whose bucket is a directory."""
     import duckdb  # a tenth of a second, in all that collect
 
     with duckdb.connect() as connection:

@@ -1,4 +1,4 @@
-"""Catalogs that are servers, on free ports of 127.0.0.1, and what a sink says of them."""
+"""Catalogs that are servers, on free ports of 127.0.0.1, and their settings in a sink."""
 
 import threading
 import uuid

@@ -46,7 +46,7 @@ class Shelf:
         self.index = TopicIndex(S3Store(self.connection, self.bucket), ".indexes/events", "orders")
 
     def configuration(self) -> str:
-        """A file that says all of it."""
+        """A file that has all of it."""
         keys = {"access_key_id": self.server.access_key_id, "secret_access_key": self.server.secret_access_key}
         sink = self.sink.model_dump(mode="json", by_alias=True, exclude_unset=True)
         sink["table"]["catalog"] = dict(self.sink.table.catalog) if self.sink.table else {}

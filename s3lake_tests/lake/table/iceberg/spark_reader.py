@@ -1,6 +1,6 @@
 """A program: what Spark's own Iceberg reads of a table, and then does to it, as another program would.
 
-Given a document on standard input, it prints one: counts of every snapshot, rows, and what maintenance said.
+Given a document on standard input, it prints one: counts of every snapshot, rows, and what maintenance returned.
 """
 
 import json

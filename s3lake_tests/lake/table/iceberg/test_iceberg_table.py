@@ -361,7 +361,7 @@ def test_a_sink_without_a_table_has_no_such_check(shelf: Shelf) -> None:
     assert "table" not in names_of(shelf.sink.model_copy(update={"table": None}))
 
 
-# The properties of a table that say which commits it holds
+# The properties of a table that name the commits it holds
 
 
 IDS = ("a" * 32, "b" * 32)

@@ -1,4 +1,4 @@
-"""A converter is a line that says what it is, and a function that reads: everything else asks it."""
+"""A converter is a line that describes it, and a function that reads: everything else asks it."""
 
 import datetime
 import io

@@ -1,4 +1,4 @@
-"""A struct without fields says whether it is set: of each converter, in each format, in each place.
+"""A struct without fields shows whether it is set: of each converter, in each format, in each place.
 
 The columns have a placeholder, which is always null; text has `{}`.
 """

@@ -1,4 +1,4 @@
-"""What a schema says besides types: files are one table with the files that a connector wrote from the same schema."""
+"""What a schema has besides types: files are one table with the files that a connector wrote from the same schema."""
 
 import io
 import json

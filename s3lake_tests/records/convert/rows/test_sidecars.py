@@ -40,7 +40,7 @@ def test_only_the_data_stream_is_written_when_there_are_no_sidecars() -> None:
 @pytest.mark.parametrize(
     ("format", "key", "given", "written"),
     [
-        ("json", "string", b'say "k"', b'"say \\"k\\""'),
+        ("json", "string", b'press "k"', b'"press \\"k\\""'),
         ("json", "json", b'{"a":\n1}', b'{"a": 1}'),
         ("json", "bytes", b"\xff", b'"/w=="'),
         ("json", "connect_json", b'{"schema":{"type":"int64"},"payload":5}', b"5"),

@@ -39,7 +39,7 @@ class Apicurio:
 
 @contextmanager
 def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
-    """A registry that ends with the block, or with this process; it is in memory unless `environment` says where."""
+    """A registry that ends with the block, or with this process; it is in memory unless `environment` sets a place."""
     java, home = find_java(), _installed()
     port, management = free_ports(2)
     scratch = Path(tempfile.mkdtemp(prefix="s3lake-apicurio-"))

@@ -21,7 +21,7 @@ class SchemaRegistry:
     Attributes:
         asked: path and Authorization of each request.
         answers: status and body of the next requests, before what is registered counts.
-        withheld: ids of schemas that it says it has not.
+        withheld: ids of schemas that it denies to have.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ def java() -> Iterator[Any]:
 
 
 def settings(apicurio: Apicurio) -> dict[str, Any]:
-    """As their documentation says for readers that are Confluent's: ids of four bytes, before the value."""
+    """As documented for readers that are Confluent's: ids of four bytes, before the value."""
     return {
         "apicurio.registry.url": apicurio.url.replace("ccompat/v7", "registry/v2"),
         "apicurio.registry.auto-register": True,

@@ -1,4 +1,4 @@
-"""What a configuration says of its registry, and which of it is refused at load."""
+"""The settings of a registry in a configuration, and which of it is refused at load."""
 
 from pathlib import Path
 from typing import Any

@@ -177,7 +177,7 @@ def from_arrow(type: pa.DataType, cell: Any) -> Any:
 
 
 def same_json(cell: Any, found: Any) -> bool:
-    """Return whether JSON says a cell; its numbers are decimals."""
+    """Return whether JSON has the value of a cell; its numbers are decimals."""
     match cell:
         case dict():
             return (

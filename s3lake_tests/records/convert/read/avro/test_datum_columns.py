@@ -266,7 +266,7 @@ def test_one_unsound_record_leaves_the_others_as_they_are(data: bytes) -> None:
 
 def test_arrays_in_several_blocks_and_with_their_sizes_are_read_at_once(registry: SchemaRegistry) -> None:
     schema = record(a={"type": "array", "items": "int"})
-    # 1 and 2; 1, and 2 in a block of its own; 1 and 2 in a block that says that it has two bytes; none
+    # 1 and 2; 1, and 2 in a block of its own; 1 and 2 in a block that states that it has two bytes; none
     datums = [b"\x04\x02\x04\x00", b"\x02\x02\x02\x04\x00", b"\x03\x04\x02\x04\x00", b"\x00"]
     converted = same(registry, of(registry, schema, datums))
     assert [row["a"] for row in converted.parts[0].streams["data"].to_pylist()] == [[1, 2], [1, 2], [1, 2], []]

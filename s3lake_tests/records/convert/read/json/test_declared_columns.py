@@ -1,4 +1,4 @@
-"""Columns that the user gives: JSON in their types, exactly, or a record error that says why not."""
+"""Columns that the user gives: JSON in their types, exactly, or a record error with the reason."""
 
 import base64
 import datetime

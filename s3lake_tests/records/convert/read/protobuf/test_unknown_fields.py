@@ -1,6 +1,6 @@
 """What a descriptor set does not know of a newer producer's messages: it lands, or is counted with its path.
 
-Each place of an unknown number of an enum, and of an unknown field, is a row; `verify` says that the hour is right, and
+Each place of an unknown number of an enum, and of an unknown field, is a row; `verify` finds the hour right, and
 finds a field that was not counted.
 """
 
