@@ -242,7 +242,7 @@ def test_a_failed_end_of_an_upload_does_not_hide_the_error_of_the_trial() -> Non
 
 def test_an_upload_that_came_to_nothing_says_nothing_of_the_store() -> None:
     with pytest.raises(
-        StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'go"
+        StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'missing'"
     ):
         try_store(ForgetsUploads("lake"), "p", "raw/")
 
