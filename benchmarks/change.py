@@ -72,7 +72,9 @@ class Hour:
         self.sink = Sink.model_validate({**base, **sink})
         self.store = MemoryStore("lake")
         nothing: Any = None  # changes of landed hours need neither Spark nor Kafka
-        self.target = TopicSink(self.sink, TOPIC, nothing, lambda _: self.store, nothing, KafkaReader("nowhere:1"))
+        self.target = TopicSink(
+            self.sink, TOPIC, nothing, lambda _: self.store, nothing, lambda: KafkaReader("nowhere:1")
+        )
         self.index = self.target.index
 
     def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:

@@ -36,7 +36,7 @@ def main(plan: Mapping[str, Any]) -> None:
             lambda: spark.get_session(config.spark),
             stores,
             KafkaOffsets(servers),
-            KafkaReader(servers),
+            lambda: KafkaReader(servers),
         )
         began = time.perf_counter()
         (landed,) = land(target, [plan["hour"]])

@@ -177,7 +177,7 @@ def target_of(store: CountedStore, log: Log | None = None, now_ms: int | None = 
     """Return a target of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
     sink, reader = make_sink(start=FIRST, **settings), KafkaReader("127.0.0.1:1")
     clock = hours.now_ms if now_ms is None else lambda: now_ms
-    return TopicSink(sink, "orders", lambda: None, lambda _: store, log or Log(), reader, clock=clock)
+    return TopicSink(sink, "orders", lambda: None, lambda _: store, log or Log(), lambda: reader, clock=clock)
 
 
 @dataclass

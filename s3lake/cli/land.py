@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError, IncompleteError
 
 if TYPE_CHECKING:
     from s3lake.cli.landing_printer import LandingPrinter
-    from s3lake.lake.verify import Grid
+    from s3lake.index.plan.hour_grid import Grid
     from s3lake.land.adopt import Adopted
     from s3lake.land.observer import LandedHour
     from s3lake.land.target import TopicSink
@@ -82,8 +82,7 @@ def run_land(request: Request) -> None:
     Without --from: every hour since the sink's start, or the bucket's adoption, that is not complete. Without --to: up
     to the current hour.
     """
-    from s3lake.lake.verify import Grid
-    from s3lake.land.landing import land as land_hours
+    from s3lake.index.plan.hour_grid import Grid
 
     targets, now_ms = list(request.targets()), hours.now_ms()
     grids = {target: Grid.from_sink(target.sink, now_ms, request.first, request.last) for target in targets}
@@ -93,6 +92,8 @@ def run_land(request: Request) -> None:
     def work(target: "TopicSink") -> None:
         nonlocal count
         if incomplete := _find_incomplete_hours(target, grids[target]):
+            from s3lake.land.landing import land as land_hours  # half a second, and most hours of cron have nothing
+
             printer = _make_printer(target, "land", as_json=request.as_json)
             count += len(land_hours(target, incomplete, printer))
 

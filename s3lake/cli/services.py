@@ -139,7 +139,8 @@ def _run_demo(
 ) -> None:
     """Produce, land, verify, and serve until Ctrl-C if `serve` is set."""
     from s3lake.demo import run_demo, start
-    from s3lake.lake.verify import Grid, combine_reports
+    from s3lake.index.plan.hour_grid import Grid
+    from s3lake.lake.verify import combine_reports
 
     port = run_demo.choose_ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")

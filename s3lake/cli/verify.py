@@ -14,7 +14,8 @@ from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config
-    from s3lake.lake.verify import Grid, NotLanded, VerifyReport
+    from s3lake.index.plan.hour_grid import Grid
+    from s3lake.lake.verify import NotLanded, VerifyReport
     from s3lake.land.target import TopicSink
 
 
@@ -30,7 +31,8 @@ def run_verify(
     Hours that should be landed by now and are not are differences too. Without --from: every hour since the sink's
     start; without --to: up to the current hour.
     """
-    from s3lake.lake.verify import Grid, combine_reports
+    from s3lake.index.plan.hour_grid import Grid
+    from s3lake.lake.verify import combine_reports
 
     config, now_ms = request.load(), hours.now_ms()
     targets = list(request.targets(config))

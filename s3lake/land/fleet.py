@@ -112,7 +112,7 @@ class _Fleet(Generic[A]):
             result: A | BaseException
             try:
                 with self._shared.turns:
-                    result = land(partial(self._shared.run, target.reader))
+                    result = land(partial(self._shared.run, target.reader()))
             except BaseException as error:
                 result = error
             with self._changed:

@@ -96,7 +96,7 @@ def batch_limit(sink: Sink) -> int:
 
 
 def _run_alone(target: TopicSink) -> RunRequest:
-    return partial(run_request, TaskEngine(target.reader, SparkJobs(target.spark)))
+    return partial(run_request, TaskEngine(target.reader(), SparkJobs(target.spark)))
 
 
 def _open(target: TopicSink, hour: str) -> TopicHead | None:

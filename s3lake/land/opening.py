@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.lake.readback.committed import open_index
-from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.target import TopicSink
 from s3lake.source import sources
 from s3lake.source.kafka.consumer_group import ConsumerGroup
@@ -45,6 +44,8 @@ def open_topic_sink(
     connection = s3_connection(config, sink, s3)
     stores, source, table = open_stores(connection, fail_fast=fail_fast), sources.open_source(config, timeout_s), None
     if sink.table is not None:
+        from s3lake.lake.table.iceberg import LakeTable
+
         table = LakeTable(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None
     if config.kafka is not None:
@@ -59,7 +60,7 @@ def open_topic_sink(
         stores=stores,
         table=table,
         offsets=source.offsets,
-        reader=source.reader,
+        reader=lambda: source.reader,
         dead_letter_topic=dead_letter_topic,
         group=group,
     )

@@ -21,24 +21,21 @@ from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.tile import Tile, find_landed_offsets
 from s3lake.index.store import Store, Stores
-from s3lake.land import binding
 from s3lake.land.checks import check_gate
-from s3lake.land.engine import RunRequest
-from s3lake.land.job import Job
 from s3lake.land.observer import LandedHour, TableFollower
-from s3lake.land.task import outcomes
-from s3lake.land.task.outcomes import Done
 from s3lake.records.schema.columns.types import from_document
 from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.offsets import Offsets
-from s3lake.source.record_batches import Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.config.model import Sink
     from s3lake.lake.table.iceberg import LakeTable
+    from s3lake.land.engine import RunRequest
+    from s3lake.land.task.outcomes import Done
+    from s3lake.source.record_batches import Reader
 
 _log = logging.getLogger(__name__)
 _TRIES = 5
@@ -74,7 +71,7 @@ class TopicSink:
     Attributes:
         spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in Spark's workers.
-        reader: the source, as Spark's tasks reach it.
+        reader: gives the source, as Spark's tasks reach it; called only when there is something to read.
         dead_letter_topic: the sink's, with its connection.
         group: gets how far the topic is landed after each commit.
         table: the table that follows the index; None if the sink has none.
@@ -86,7 +83,7 @@ class TopicSink:
     spark: Callable[[], SparkSession]
     stores: Stores
     offsets: Offsets
-    reader: Reader
+    reader: Callable[[], Reader]
     dead_letter_topic: DeadLetterTarget | None = None
     group: ConsumerGroup | None = None
     table: LakeTable | None = None
@@ -183,6 +180,11 @@ class TopicSink:
 
     def stage(self, attempt: Attempt, run: RunRequest) -> Staged:
         """Do steps 1 and 2 of a commit: `run` the tasks, with columns that fit all of the micro-batch."""
+        # What reads and converts records is imported when there are some: to look at an index takes a third of the CPU.
+        from s3lake.land import binding
+        from s3lake.land.job import Job
+        from s3lake.land.task import outcomes
+
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.create_if_missing()
         hour = attempt.tile.hour

@@ -17,10 +17,11 @@ from s3lake.config.model import Config, Sink
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.lake.table.iceberg import LakeTable
-from s3lake.lake.verify import Grid, VerifyReport, verify_against
+from s3lake.lake.verify import VerifyReport, verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.land.target import TopicSink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
@@ -218,7 +219,7 @@ class Lake(Topics):
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
-            reader=KafkaReader(self.kafka.bootstrap_servers),
+            reader=lambda: KafkaReader(self.kafka.bootstrap_servers),
             dead_letter_topic=DeadLetterTarget.from_sink(sink, topic, self.kafka.bootstrap_servers, {}),
             clock=hours.now_ms if now_ms is None else lambda: now_ms,
         )

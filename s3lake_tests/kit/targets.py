@@ -14,7 +14,7 @@ def target_of(sink: Sink, index: TopicIndex, store: Store | None = None) -> Topi
     offsets: Any = None
     opened, table = store or index.store, getattr(index.follower, "_table", None)
     reader = KafkaReader("nowhere:1")
-    target = TopicSink(sink, index.topic, refuse_session, lambda _: opened, offsets, reader, table=table)
+    target = TopicSink(sink, index.topic, refuse_session, lambda _: opened, offsets, lambda: reader, table=table)
     target.__dict__["index"] = index  # in place of the one that it would open
     return target
 

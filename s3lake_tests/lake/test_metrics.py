@@ -71,7 +71,13 @@ class MeasuredTopics:
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
         self.targets = [
             TopicSink(
-                sink, topic, refuse_session, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW
+                sink,
+                topic,
+                refuse_session,
+                lambda _: self.store,
+                self.kafka,
+                lambda: KafkaReader("x:1"),
+                clock=lambda: NOW,
             )
             for topic in topics
         ]

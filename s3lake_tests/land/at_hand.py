@@ -77,6 +77,7 @@ class TopicInMemory:
 
     def target(self, now_minute: float = 600, **others: Any) -> TopicSink:
         """What lands the topic, with `others` of its parts; minutes are counted from the start of the first hour."""
+        reader = others.pop("reader", None) or Given(self)
         return self.lands(
             sink=self.sink,
             topic=TOPIC,
@@ -84,7 +85,7 @@ class TopicInMemory:
             offsets=self.kafka,
             table=self.table,
             clock=lambda: ms(now_minute),
-            **{"spark": lambda: self.session, "reader": Given(self), **others},
+            **{"spark": lambda: self.session, "reader": lambda: reader, **others},
         )
 
     def read(self, ranges: Iterable[OffsetRange]) -> Iterator[pa.RecordBatch]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from s3lake.config.model import Config
+from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.store.memory import MemoryStore
-from s3lake.lake.verify import Grid, VerifyReport, open_log, verify_against
+from s3lake.lake.verify import VerifyReport, open_log, verify_against
 from s3lake.land.target import TopicSink
 from s3lake.source.sources import open_source
 from s3lake_tests.land.in_process import Session
@@ -19,7 +20,7 @@ def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], i
         lambda: session,  # type: ignore[arg-type,return-value]
         lambda _: store,
         source.offsets,
-        source.reader,
+        lambda: source.reader,
         clock=clock,
     )
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError
 from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
-from s3lake.lake.form import shape_of
-from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import Columns, from_document
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from s3lake.config.model import Config, Sink
     from s3lake.index.store import Store
+    from s3lake.lake.objects import ObjectShape
 
 _NEVER = "never landed"
 _NAMED = 20
@@ -93,8 +93,11 @@ def files(
 
 def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
     """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
+    from s3lake.lake.objects import ObjectShape, spark_columns  # Arrow, which a look at the index does without
+
     for manifest in committed:
-        shape, schemas = ObjectShape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
+        shape = ObjectShape.from_manifest(manifest)
+        schemas: dict[tuple[str, ...] | None, pa.Schema] = {}
         for file in collect_files([manifest], "data"):
             if file.columns not in schemas:
                 schemas[file.columns] = spark_columns.build_read_schema(shape.for_file(file), recorded)
@@ -186,6 +189,8 @@ class CommittedInput:
     @property
     def schema(self) -> pa.Schema:
         """The columns that they are read into."""
+        from s3lake.lake.objects import spark_columns
+
         return spark_columns.build_read_schema(self.form, self.recorded)
 
 
@@ -199,6 +204,9 @@ def open_input(
         ConfigurationError: some have another form than others: format, converters or envelope.
         MissingDocumentError: a manifest is missing from the index.
     """
+    from s3lake.lake.form import shape_of
+    from s3lake.lake.objects import ObjectShape
+
     index = open_index(sink, topic, store)
     files: list[tuple[File, ObjectShape]] = []
     form, since = None, ""
@@ -222,6 +230,8 @@ def read_object(store: Store, bucket: str, key: str, shape: ObjectShape, schema:
     Raises:
         DataLossError: it does not exist, or is not of its shape.
     """
+    from s3lake.lake.objects import read_batches
+
     document = store.get(key)
     if document is None:
         raise DataLossError(f"s3://{bucket}/{key} is missing: the hour was rewritten meanwhile, or a file deleted")

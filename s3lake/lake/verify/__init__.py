@@ -17,6 +17,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.index.commit.documents import TABLE, TopicHead
 from s3lake.index.commit.index import TopicIndex
+from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.index.plan.tile import Tile
 from s3lake.lake.verify import index_checks
@@ -34,7 +35,7 @@ from s3lake.lake.verify.differences import (
 )
 from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.lake.verify.log import Log, LogStartMovedError, SourceLog
-from s3lake.lake.verify.not_landed import Grid, find_not_landed
+from s3lake.lake.verify.not_landed import find_not_landed
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.sources import open_source
 
@@ -45,7 +46,6 @@ __all__ = [
     "Advance",
     "Difference",
     "DifferenceType",
-    "Grid",
     "Log",
     "NotChecked",
     "NotLanded",

@@ -15,12 +15,13 @@ from s3lake.config.model import Sink
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import sum_commits
+from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import open_columns
-from s3lake.lake.verify import Advance, Grid, VerifyReport, verify_against
+from s3lake.lake.verify import Advance, VerifyReport, verify_against
 from s3lake.lake.verify.log import Headers, LogStartMovedError, Records
 from s3lake.records.schema.columns.arrow_types import from_arrow
 from s3lake.records.schema.columns.types import to_document

@@ -48,7 +48,7 @@ class Lake(Parts):
             spark=lambda: pytest.fail("no SQL"),
             stores=lambda _: store or self.store,
             offsets=FakeKafka(1),
-            reader=KafkaReader("nowhere:1"),
+            reader=lambda: KafkaReader("nowhere:1"),
         )
 
     def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[ReplayResult]:

@@ -14,7 +14,8 @@ import yaml
 from s3lake.config import native
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
-from s3lake.lake.verify import Grid, verify_against
+from s3lake.index.plan.hour_grid import Grid
+from s3lake.lake.verify import verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
