@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -121,7 +122,9 @@ def run(location: WorkspaceProcessContext, topic: str, hour: str) -> None:
         time.sleep(0.1)
     if found.status != dg.DagsterRunStatus.SUCCESS:
         raise SystemExit(f"the run failed:\n{describe(location.instance, run_id)}")
-    time.sleep(1.5)  # the code server looks every half second for processes that have ended
+    started = re.search(r"Started process for run \(pid: (\d+)\)", describe(location.instance, run_id))
+    while started and psutil.pid_exists(int(started[1])):
+        time.sleep(0.1)
 
 
 def require(found: dg.DagsterRun | None) -> dg.DagsterRun:
