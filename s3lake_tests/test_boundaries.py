@@ -218,6 +218,16 @@ def test_every_module_has_its_room() -> None:
     assert [module for module in doors if MODULES[module].read_text(encoding="utf-8")] == []
 
 
+@pytest.mark.parametrize("top", ["s3lake", "s3lake_tests"])
+def test_every_directory_of_modules_is_a_package(top: str) -> None:
+    """Without `__init__.py` pytest imports a conftest.py a second time, under a shorter name."""
+    with_modules = {path.parent for path in (ROOT / top).rglob("*.py")}
+    within = {
+        parent for path in with_modules for parent in (path, *path.parents) if (ROOT / top) in (parent, *parent.parents)
+    }
+    assert [str(path) for path in sorted(within) if not (path / "__init__.py").is_file()] == []
+
+
 def test_modules_import_only_from_rooms_to_their_left() -> None:
     # The package itself holds the public names, looked up when one is used.
     against = [
