@@ -17,11 +17,10 @@ from s3lake.config.model import Sink
 from s3lake.config.overrides import fields
 from s3lake.errors import ConfigurationError
 from s3lake.records.encode.formats import CODECS, FORMATS
-from s3lake.records.transform.families.class_names import TRANSFORMS, shorten
+from s3lake.records.transform.families.class_names import TRANSFORMS, list_short_names
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
-_TRANSFORMS = (shorten(name) for name in TRANSFORMS if not name.endswith("$Value"))
 WORDS = {
     "{NATIVE}": ", ".join([*fields(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
     "{SINK}": ", ".join(fields(Sink)),
@@ -34,7 +33,7 @@ WORDS = {
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
     "{CONVERTERS}": ", ".join(_CONVERTERS),
-    "{TRANSFORMS}": ", ".join(dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in _TRANSFORMS)),
+    "{TRANSFORMS}": ", ".join(list_short_names(TRANSFORMS)),
 }
 
 

@@ -157,6 +157,14 @@ def shorten(type_name: str) -> str:
     return type_name if type_name.startswith("iggy.") else type_name.rpartition(".")[2]
 
 
+def list_short_names(factories: Mapping[str, Factory]) -> list[str]:
+    """Return the short name of each type once; one that has both sides is `Name$Key|$Value`."""
+    names = dict.fromkeys(map(shorten, factories))
+    both = {name.removesuffix("$Key") for name in names if name.endswith("$Key")}
+    shown = (name for name in names if name.removesuffix("$Value") not in both or not name.endswith("$Value"))
+    return [f"{name}|$Value" if name.endswith("$Key") else name for name in shown]
+
+
 def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
     """Return the whole name of a type.
 
@@ -183,9 +191,10 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
     if remedy:
         raise UnknownTypeError(f"{type_name} is not a transform of s3lake: {remedy}")
     role = "predicate" if factories is PREDICATES else "transform"
-    both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
     package = type_name.removesuffix(name)
     is_of_others = package != "" and not any(full_name.startswith(package) for full_name in factories)
     hint = "" if is_of_others and name not in names else did_you_mean(name, names)
     own = "; what a class of your own does, write with sql" if is_of_others else ""
-    raise UnknownTypeError(f"{type_name!r} is not a {role} of s3lake; {hint}there are: {', '.join(both)}{own}")
+    raise UnknownTypeError(
+        f"{type_name!r} is not a {role} of s3lake; {hint}there are: {', '.join(list_short_names(factories))}{own}"
+    )

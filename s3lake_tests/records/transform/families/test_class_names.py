@@ -51,6 +51,12 @@ def test_types(kind: str, why: str) -> None:
     assert error.path == ("type",)
 
 
+@pytest.mark.parametrize("listed", ["ExtractTopicFromSchemaName$Value", "MaskField$Key|$Value", "RegexRouter"])
+def test_an_unknown_type_lists_every_class_by_the_sides_that_it_has(listed: str) -> None:
+    names = str(misfit(type="X")).partition("there are: ")[2].split(", ")
+    assert names.count(listed) == 1
+
+
 OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "MaskField$Value": [
         ({}, "fields is missing; add it, for example fields=phone,address"),
