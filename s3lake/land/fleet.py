@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from s3lake.land.engine import RunRequest
 from s3lake.land.shared_jobs import SharedJobs
-from s3lake.land.spark.jobs import JobsCancelled, SparkJobs
+from s3lake.land.spark.jobs import LOOK_S, JobsCancelled, SparkJobs
 from s3lake.land.target import TopicSink
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class _Fleet(Generic[A]):
         for thread in self._threads:
             thread.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._needs_session or not self._landing)
+            while not self._changed.wait_for(lambda: self._needs_session or not self._landing, LOOK_S):
+                pass  # a signal is looked for
         if self._needs_session:
             try:
                 # In this thread: an interruption that arrives while a JVM starts ends the JVM only in the main thread.
@@ -85,7 +86,8 @@ class _Fleet(Generic[A]):
             except Exception as error:
                 self._session.set_exception(error)
         for thread in self._threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(LOOK_S)
 
     def cancel(self) -> None:
         """Begin no other topic, end each landing at its request, or at the next one, and cancel Spark's jobs."""

@@ -26,7 +26,7 @@ from s3lake.land.change.hour_change import CannotChange, commit_staged
 from s3lake.land.checks import refuse_missing
 from s3lake.land.engine import RunRequest, TaskEngine, run_request
 from s3lake.land.observer import LandedHour, Logged, Observer
-from s3lake.land.spark.jobs import SparkJobs
+from s3lake.land.spark.jobs import SparkJobs, await_result
 from s3lake.land.target import TopicSink
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class _Landing:
             return
         hour, commit = self.in_flight
         try:
-            self._report_commit(commit.result())
+            self._report_commit(await_result(commit))
         except FencedError as error:
             _log.warning("%s: %s; planning again", self.target.name, error)
             self.again.append(hour)

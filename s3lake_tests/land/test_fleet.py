@@ -209,6 +209,23 @@ def test_an_interruption_cancels_a_job_and_clean_finds_the_uploads_of_its_tasks(
     assert [bodies(world) for world in worlds] == [lines(number, 3) for number in range(3)]
 
 
+@pytest.mark.usefixtures("interrupt")
+def test_a_signal_that_wakes_no_wait_ends_the_landings_too() -> None:
+    worlds, session = topics(3, 3), Session()
+
+    def interrupt_job() -> None:
+        # This thread takes it, so the main thread's wait goes on, as it does where a signal arrives just before it.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        until(lambda: bool(session.interrupted))
+        raise OSError("the job was cancelled")
+
+    session.before_results = interrupt_job
+    with pytest.raises(KeyboardInterrupt):
+        land(worlds, session)
+    await_end_of_threads()
+    assert [bodies(world) for world in worlds] == [b""] * 2
+
+
 def test_an_interruption_lets_commits_become_visible(interrupt: Callable[[], None]) -> None:
     worlds = topics(3, 3)
     complete_upload, interrupted = worlds[0].store.complete_upload, list[str]()

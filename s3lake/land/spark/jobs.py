@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from s3lake.land.spark.private_pyspark import find_context
@@ -16,12 +16,22 @@ if TYPE_CHECKING:
 
 CANCEL_S = 10.0
 """How long a process that is asked to end waits for its jobs."""
+LOOK_S = 0.5
+"""How long a thread waits before it looks for a signal. One that arrives as a wait begins does not end that wait:
+Python has looked already, and the system does not know yet of a wait to interrupt."""
 _ASK_AGAIN_S = 0.5
 A = TypeVar("A")
 
 
 class JobsCancelled(BaseException):
     """Jobs were cancelled. It is not an `Exception`, because it ends a landing as Ctrl-C does."""
+
+
+def await_result(future: Future[A]) -> A:
+    """Return the result of a future. A signal to this thread ends the wait, whenever it arrives."""
+    while not wait([future], LOOK_S).done:
+        pass
+    return future.result()
 
 
 class SparkJobs:
@@ -53,7 +63,7 @@ class SparkJobs:
         result = Future[A]()
         try:
             threading.Thread(target=self._run, args=(session, work, result), name="s3lake-job", daemon=True).start()
-            return result.result()
+            return await_result(result)
         except BaseException:
             if not result.done():
                 self.cancel()

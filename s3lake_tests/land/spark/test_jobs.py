@@ -83,6 +83,21 @@ def test_an_interruption_cancels_the_job_and_waits_for_its_thread(interrupt: Cal
         jobs.run(lambda _: None)
 
 
+@pytest.mark.usefixtures("interrupt")
+def test_a_signal_that_wakes_no_wait_cancels_the_job_too() -> None:
+    session: Any = Session()
+
+    def work(_: Any) -> None:
+        time.sleep(0.2)  # the main thread waits now
+        # This thread takes it, so that wait goes on, as it does where a signal arrives just before it.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        until(lambda: bool(session.interrupted))
+
+    with pytest.raises(Interrupted):
+        SparkJobs(lambda: session).run(work)
+    until(lambda: not job_threads())
+
+
 def test_an_interruption_that_arrives_while_the_session_opens_begins_no_job(interrupt: Callable[[], None]) -> None:
     begun = list[Any]()
 
