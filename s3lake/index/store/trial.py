@@ -5,9 +5,9 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
@@ -173,7 +173,7 @@ def _race(store: Store, key: str) -> None:
             return store.put(key, body.encode(), if_match=etag, if_absent=etag is None) is not None
         return False
 
-    with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool:
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool, _abort_when_it_fails(start):
         for condition in ["If-Match and one ETag", "If-None-Match: * of one new key"] * _RACES:
             etag = None
             if condition.startswith("If-Match"):
@@ -187,6 +187,16 @@ def _race(store: Store, key: str) -> None:
                 raise _make_unconditional_error(
                     store, f"of {_AT_ONCE} PUTs with {condition}, sent at once, {winners} won"
                 )
+
+
+@contextmanager
+def _abort_when_it_fails(start: threading.Barrier) -> Iterator[None]:
+    """Let no thread wait for one that never comes: an interrupt cancels those that have not begun."""
+    try:
+        yield
+    except BaseException:
+        start.abort()
+        raise
 
 
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:

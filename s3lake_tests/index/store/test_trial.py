@@ -3,6 +3,8 @@
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import pytest
@@ -387,6 +389,20 @@ def test_races_of_one_store_are_run_once_in_a_process_for_all_prefixes() -> None
     ensure_tried(store, "other", "raw/other/")
     assert once > 160
     assert store.requests["put"] - once < 10
+
+
+def test_an_interrupted_race_leaves_no_thread_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, started = ThreadPoolExecutor.submit, count()
+
+    def interrupt_third(*arguments: Any) -> Any:
+        if next(started) == 2:
+            raise KeyboardInterrupt
+        return submit(*arguments)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupt_third)
+    with pytest.raises(KeyboardInterrupt):
+        try_store(MemoryStore("lake"), "p", "raw/")
+    assert not [one for one in threading.enumerate() if one.name.startswith("s3lake-trial")]
 
 
 @pytest.mark.parametrize(("later_s", "again"), [(0, False), (599, False), (600, True), (-1, True)])
