@@ -1,30 +1,34 @@
 """The console script, and `python -m s3lake`."""
 
-import signal
 import sys
 from typing import NoReturn
 
+from s3lake import interrupts
+
 
 def main() -> NoReturn:
-    """Run the command line. A Ctrl-C while it is imported ends it as any other does: with 130 and without a trace.
+    """Run the command line. A Ctrl-C at any moment, also while it is imported, ends it with 130 and without a trace.
 
     SIGTERM, by which containers and schedulers end a command, does what a Ctrl-C does: servers, Spark and temporary
     files end with the command.
     """
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        interrupts.install()
         from s3lake import cli
 
         try:
             cli.main()
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)  # Spark ends within seconds
+            interrupts.ignore()  # Spark ends within seconds
             launch = sys.modules.get("s3lake.land.spark.launch")
             if launch is not None:  # what has not imported it has started no Spark
                 launch.end()
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or interrupts.have_arrived():  # or another error, that was made of it
+            raise SystemExit(130) from None
+        raise
+    finally:
+        interrupts.keep_exit_code()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "s3lake"
 
 _IN_ORDER = """
-    errors hours scratch plugins text text.dates
+    errors hours scratch interrupts plugins text text.dates
     records.schema.columns records.schema.connect_schema records.schema.json_schema records.schema.avro
     records.schema.protobuf records.schema.registry records.encode
     records.convert.read records.transform.step records.transform.families records.transform.chain

@@ -2,22 +2,18 @@
 
 import functools
 import logging
-import os
-import signal
-import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from s3lake import interrupts
 from s3lake.cli import change, check, ddl, dead_letters, iam, index, land, offline, services, shipped, status, verify
-from s3lake.cli.output import FAILED, INPUT, fail
+from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
-_report_unraisable = sys.unraisablehook
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
@@ -79,30 +75,25 @@ def program() -> Any:
     return typer.main.get_command(app)
 
 
-def _repeat_interrupt(unraisable: Any) -> None:
-    """Send an interrupt again that arrived in a destructor: Python prints it there, and the command would continue."""
-    if unraisable.exc_type is KeyboardInterrupt:
-        # Sent at once it would arrive in this function, which is called for that destructor.
-        # SIGTERM does the same, and is handled also where a shell has made a command in the background ignore Ctrl-C.
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    else:
-        _report_unraisable(unraisable)
-
-
 def main() -> NoReturn:
     """Run the console script."""
-    sys.unraisablehook = _repeat_interrupt
     # Py4J logs the trace of a Ctrl-C that ends a call of Spark, and of a call whose JVM has ended: an error reports
     # that.
     logged = ("KeyboardInterrupt", "Exception while sending command")
     logging.getLogger().addFilter(lambda record: not str(record.msg).startswith(logged))
     try:
         program()()
-    except (ConfigurationError, IncompleteError) as error:
-        fail(error, INPUT)
-    except S3LakeError as error:
-        fail(error, FAILED)
-    except Exception:  # Python's own exit code for these, 1, means that differences were found
-        traceback.print_exc()
-        raise SystemExit(FAILED) from None
+    except Exception as error:
+        if interrupts.have_arrived():  # a package made this error of it, or Spark ended before the command
+            raise SystemExit(INTERRUPTED) from None
+        _fail(error)
     raise SystemExit(0)
+
+
+def _fail(error: Exception) -> NoReturn:
+    if isinstance(error, (ConfigurationError, IncompleteError)):
+        fail(error, INPUT)
+    if isinstance(error, S3LakeError):
+        fail(error, FAILED)
+    traceback.print_exception(error)  # Python's own exit code for these, 1, means that differences were found
+    raise SystemExit(FAILED)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from s3lake.lake.metrics import Measured
     from s3lake.land.target import TopicSink
 
+_LOOK_S = 0.5
 _ONCE_S = 120.0
 """The seconds that `s3lake metrics` without --listen may take."""
 _COLUMNS = (
@@ -151,11 +152,11 @@ def run_metrics(
     shown = f"[{host}]" if ":" in host else host
     err.print(f"metrics: http://{shown}:{server.server_address[1]}/metrics")
     ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
     try:
-        ended.wait()
-    except KeyboardInterrupt:
-        pass
+        while not ended.wait(_LOOK_S):  # a signal does not always wake a thread that waits without end
+            pass
     finally:
         server.shutdown()
         server.server_close()

@@ -3,11 +3,8 @@
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from s3lake import __main__, cli
+from s3lake import cli
 from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
@@ -189,57 +186,3 @@ class TestExitCodeThree:
         outcome = run("check", offline)
         assert outcome.code == 3
         assert "ZeroDivisionError" in outcome.err
-
-
-@pytest.fixture
-def own_signals() -> Iterator[None]:
-    """Restore the handlers that a command replaces."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-class Body:
-    """A thing whose destructor meets a Ctrl-C, as one of botocore's did."""
-
-    def __del__(self) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-
-def interrupt_once(*_: object) -> None:
-    """Interrupt, and ignore every later Ctrl-C, as a command does that a shell has started in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
-@pytest.mark.usefixtures("own_signals")
-def test_an_interrupt_in_a_destructor_ends_the_command_also_if_it_ignores_ctrl_c(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def work() -> None:
-        Body()
-        time.sleep(PATIENCE_S)
-
-    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
-    monkeypatch.setattr("s3lake.cli.program", lambda: work)
-    signal.signal(signal.SIGINT, interrupt_once)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as in __main__
-    with pytest.raises(KeyboardInterrupt):
-        cli.main()
-
-
-class Interrupted:
-    """A package whose import a Ctrl-C ends."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise KeyboardInterrupt
-
-
-@pytest.mark.usefixtures("own_signals")
-def test_a_ctrl_c_during_the_imports_ends_the_command_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.cli", Interrupted())
-    monkeypatch.setattr("s3lake.land.spark.launch.end", lambda: None)  # the session is that of other tests
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
-    assert (ended.value.code, ended.value.__suppress_context__) == (130, True)

@@ -1,0 +1,62 @@
+"""Ctrl-C and SIGTERM, which end a command at any moment: a KeyboardInterrupt that cannot be lost."""
+
+import signal
+import sys
+from types import FrameType
+from typing import Any, NoReturn
+
+_AGAIN_S = 0.5
+_arrived: list[int] = []
+
+
+def install() -> None:
+    """Interrupt the main thread at Ctrl-C and SIGTERM, until it has heard it.
+
+    Python raises KeyboardInterrupt wherever the main thread is. In a destructor, or in a package that catches all, it
+    ends nothing: it is raised again until something handles it.
+    """
+    sys.unraisablehook = _report_unless_interrupt
+    signal.signal(signal.SIGALRM, _interrupt_again)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell lets what runs behind it ignore Ctrl-C
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def have_arrived() -> bool:
+    """Return whether one has arrived: an error after it is one that it has caused."""
+    return bool(_arrived)
+
+
+def ignore() -> None:
+    """Ignore all from now on."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def keep_exit_code() -> None:
+    """Let Python end with the exit code that it is given.
+
+    After an interrupt in an `exec` of text, as dataclasses do it, it would end by SIGINT. The next `exec` resets that.
+    """
+    exec("")
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    _arrived.append(number)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
+    raise KeyboardInterrupt
+
+
+def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
+    """Interrupt, unless the main thread handles an interrupt: its `finally` and `with` are not disturbed."""
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return
+        error = error.__context__
+    raise KeyboardInterrupt
+
+
+def _report_unless_interrupt(unraisable: Any) -> None:
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)

@@ -1,0 +1,123 @@
+"""The process of a command: an interrupt ends it at any moment with 130, without a trace, after its cleanup."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from s3lake_tests.kit.cost import PATIENCE_S
+
+_PROGRAM = """
+import io, os, signal, sys, time, types
+{before}
+def work():
+{work}
+    time.sleep({patience})
+sys.modules["s3lake.cli"] = types.SimpleNamespace(main=work)
+import s3lake
+s3lake.cli = sys.modules["s3lake.cli"]
+from s3lake.__main__ import main
+main()
+"""
+_INTERRUPT = "signal.raise_signal(signal.SIGINT)"
+_DESTRUCTOR = f"""
+class Body:
+    def __del__(self): {_INTERRUPT}
+"""
+_CLOSED_BY_C = f"""
+class Body(io.RawIOBase):
+    is_first = True
+    @property
+    def closed(self):
+        if Body.is_first:
+            Body.is_first = False
+            {_INTERRUPT}
+        return True
+"""
+_SWALLOWS = f"""
+def Body():
+    try:
+        {_INTERRUPT}
+    except BaseException:
+        pass
+"""
+
+
+def run_program(work: str, before: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the main function of the package with a command line that does `work`, and then sleeps."""
+    lines = "\n".join(f"    {line}" for line in work.splitlines())
+    program = _PROGRAM.format(before=before, work=lines, patience=PATIENCE_S)
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_command_with_130_and_without_a_trace(number: signal.Signals) -> None:
+    ended = run_program(f"signal.raise_signal({number:d})")
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("body", [_DESTRUCTOR, _CLOSED_BY_C, _SWALLOWS], ids=["destructor", "closed by C", "swallowed"])
+def test_an_interrupt_that_was_lost_ends_the_command_all_the_same(body: str) -> None:
+    ended = run_program("Body()", body)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("error", ["ImportError('half imported')", "SystemExit(3)", "KeyboardInterrupt"])
+def test_an_interrupt_that_became_another_error_ends_the_command_with_130(error: str) -> None:
+    ended = run_program(f"try:\n    {_INTERRUPT}\nexcept BaseException:\n    raise {error} from None")
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_an_interrupt_in_the_exec_of_a_text_ends_the_command_with_130() -> None:
+    ended = run_program(f"try:\n    exec('{_INTERRUPT}')\nexcept KeyboardInterrupt:\n    raise SystemExit(130)")
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_during_the_imports_ends_the_command_with_130(number: signal.Signals) -> None:
+    found = f"class Found:\n    def find_spec(self, name, *_): name == 's3lake.cli' and signal.raise_signal({number:d})"
+    program = f"import signal, sys\n{found}\nsys.meta_path.insert(0, Found())\nfrom s3lake.__main__ import main\nmain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        f"try:\n    {_INTERRUPT}\nfinally:\n    time.sleep(2)\n    print('cleaned')",
+        f"try:\n    {_INTERRUPT}\nfinally:\n    try:\n        1 / 0\n    except Exception:\n        time.sleep(2)\n"
+        "        print('cleaned')",
+    ],
+    ids=["finally", "an error in finally"],
+)
+def test_a_cleanup_after_an_interrupt_is_not_disturbed(work: str) -> None:
+    ended = run_program(work)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "cleaned\n", "")
+
+
+def test_a_command_behind_a_shell_ignores_ctrl_c_and_heeds_sigterm() -> None:
+    ended = run_program(
+        f"{_INTERRUPT}\nprint('goes on', flush=True)\nsignal.raise_signal(signal.SIGTERM)",
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+    )
+    assert (ended.returncode, ended.stdout) == (130, "goes on\n")
+
+
+def test_an_error_in_a_destructor_is_still_printed() -> None:
+    ended = run_program("Body()\nraise SystemExit(0)", "class Body:\n    def __del__(self): 1 / 0")
+    assert ended.returncode == 0
+    assert "ZeroDivisionError" in ended.stderr
