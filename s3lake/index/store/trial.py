@@ -173,7 +173,7 @@ def _race(store: Store, key: str) -> None:
             return store.put(key, body.encode(), if_match=etag, if_absent=etag is None) is not None
         return False
 
-    with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool, _abort_when_it_fails(start):
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool, _free_when_it_fails(start):
         for condition in ["If-Match and one ETag", "If-None-Match: * of one new key"] * _RACES:
             etag = None
             if condition.startswith("If-Match"):
@@ -190,7 +190,7 @@ def _race(store: Store, key: str) -> None:
 
 
 @contextmanager
-def _abort_when_it_fails(start: threading.Barrier) -> Iterator[None]:
+def _free_when_it_fails(start: threading.Barrier) -> Iterator[None]:
     """Let no thread wait for one that never comes: an interrupt cancels those that have not begun."""
     try:
         yield
