@@ -191,7 +191,7 @@ def _race(store: Store, key: str) -> None:
 
 @contextmanager
 def _free_when_it_fails(start: threading.Barrier) -> Iterator[None]:
-    """Let no thread wait for one that never comes: an interrupt cancels those that have not started."""
+    """Let no thread wait for one that never comes: an interrupt cancels each that has not started."""
     try:
         yield
     except BaseException:
