@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
+from s3lake_tests.docker.compose import DOCKER, OURS, find_mounted_files, interpolate, read_dotenv
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import fill
 from s3lake_tests.kit.processes import MARK, kill_all
@@ -33,8 +33,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("initdb") is None, reason="the stack's database, Postgres, is not installed"),
 ]
 START = hours.shift(hours.key_of_ms(hours.now_ms()), -1)
-TEXT = interpolated(
-    (DOCKER / "compose.yaml").read_text("utf-8"), {**dotenv(DOCKER / ".env.example"), "S3LAKE_START": START}
+TEXT = interpolate(
+    (DOCKER / "compose.yaml").read_text("utf-8"), {**read_dotenv(DOCKER / ".env.example"), "S3LAKE_START": START}
 )
 SERVICES = yaml.safe_load(TEXT)["services"]
 
@@ -93,7 +93,7 @@ class Stack:
     def mount(self) -> None:
         """Every file that a container of ours is given."""
         for service in OURS:
-            for target, source in mounted(service).items():
+            for target, source in find_mounted_files(service).items():
                 path = Path(self.here(target))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(self.here(Path(source).read_text("utf-8")), encoding="utf-8")

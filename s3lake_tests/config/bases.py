@@ -190,3 +190,21 @@ def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> li
     sink = loaded.config.sinks[0]
     rule = binding.key_rule(sink, sink.topics[0], wallclock_ms=wallclock_ms)
     return files(rule, *records, count=sink.flush.count)
+
+
+CLOUD = {
+    "name": "lake",
+    "connector.class": "S3_SINK",
+    "topics": "demo",
+    "kafka.endpoint": "SASL_SSL://pkc-1.eu.confluent.cloud:9092",
+    "kafka.api.key": "KEY",
+    "kafka.api.secret": "hush-hush",
+    "input.data.format": "JSON",
+    "output.data.format": "PARQUET",
+    "time.interval": "DAILY",
+    "flush.size": "1000",
+    "s3.bucket.name": "lake",
+    "aws.access.key.id": "AK",
+    "aws.secret.access.key": "SK",
+    "s3lake.start": "2026-11-20T00",
+}

@@ -8,8 +8,7 @@ from s3lake.config import load as configuration
 from s3lake.config.native import write_native
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
-from s3lake_tests.config.bases import load_file, loads
-from s3lake_tests.config.connectors.test_confluent_cloud_sink import CLOUD
+from s3lake_tests.config.bases import CLOUD, load_file, loads
 
 NATIVE = """\
 kafka: {{bootstrap_servers: "{servers}"}}

@@ -3,20 +3,17 @@
 import ast
 import json
 import os
-import pkgutil
 import re
 import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 from dagster._cli.utils import get_possibly_temporary_instance_for_cli
 from dagster._config import process_config, resolve_to_config_type
 from dagster._core.instance.ref import InstanceRef
@@ -26,11 +23,20 @@ from dagster._core.workspace.load import location_origins_from_yaml_paths
 from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
 from dagster_postgres import DagsterPostgresStorage
 
-from s3lake import cli
 from s3lake.config import load as configuration
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import free_ports
 from s3lake.land.spark import class_archive, jars
+from s3lake_tests.docker.compose import (
+    COMPOSE,
+    DOCKER,
+    OURS,
+    ROOT,
+    SERVICES,
+    find_mounted_files,
+    parse_command,
+    read_dotenv,
+)
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.records.schema.registry import apicurio
 
@@ -39,48 +45,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
-DOCKER = ROOT / "docker"
 HERE = Path(__file__).parent
 
-PROGRAMS = {
-    "dagster": "dagster._cli:create_dagster_cli",
-    "dagster-daemon": "dagster._daemon.cli:create_dagster_daemon_cli",
-    "dagster-webserver": "dagster_webserver.cli:create_dagster_webserver_cli",
-}
-"""What makes Dagster's programs of our image; imported when a test asks, for the web server takes a second."""
 
-
-def program(name: str) -> Any:
-    """A program whose arguments can be parsed here without running it."""
-    return cli.program() if name == "s3lake" else pkgutil.resolve_name(PROGRAMS[name])()
-
-
-def dotenv(path: Path) -> dict[str, str]:
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return dict(line.split("=", 1) for line in lines)
-
-
-def interpolated(text: str, variables: Mapping[str, str]) -> str:
-    """`text` with Compose's `${NAME}`, `${NAME:-default}` and `${NAME:?message}` filled in."""
-
-    def value(found: re.Match[str]) -> str:
-        given = variables.get(found["name"], "")
-        if not given and found["operator"] != ":-":
-            raise KeyError(found["name"])
-        return given or found["argument"]
-
-    return re.sub(r"\$\{(?P<name>\w+)(?:(?P<operator>:[-?])(?P<argument>[^}]*))?\}", value, text)
-
-
-def loaded() -> dict[str, Any]:
-    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(interpolated(text, dotenv(DOCKER / ".env.example")))
-
-
-COMPOSE = loaded()
-SERVICES: Mapping[str, Mapping[str, Any]] = COMPOSE["services"]
-OURS = [name for name, service in SERVICES.items() if service["image"] == "s3lake"]
 ONE_SHOT = ["buckets"]
 SERVERS = [name for name in SERVICES if name not in ONE_SHOT]
 
@@ -99,15 +66,9 @@ def environment_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return enter
 
 
-def mounted(service: str) -> dict[str, str]:
-    """Return paths in the container, and the files here that are mounted there."""
-    configs = SERVICES[service].get("configs", ())
-    return {config["target"]: str(DOCKER / COMPOSE["configs"][config["source"]]["file"]) for config in configs}
-
-
 def here(service: str, argv: Sequence[str]) -> list[str]:
     """A command of a service, with the files here in place of those in the container."""
-    return [mounted(service).get(argument, argument) for argument in argv]
+    return [find_mounted_files(service).get(argument, argument) for argument in argv]
 
 
 # compose.yaml
@@ -121,7 +82,7 @@ def test_compose_file_meets_the_compose_specification() -> None:
 
 def test_every_variable_of_the_compose_file_is_in_the_example_and_vice_versa() -> None:
     text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
-    assert set(re.findall(r"\$\{(\w+)", text)) == set(dotenv(DOCKER / ".env.example"))
+    assert set(re.findall(r"\$\{(\w+)", text)) == set(read_dotenv(DOCKER / ".env.example"))
 
 
 def test_secrets_stand_nowhere_but_in_the_environment_file() -> None:
@@ -136,7 +97,7 @@ def test_service_uses_what_is_declared_and_is_there(name: str) -> None:
     service = SERVICES[name]
     for volume in service.get("volumes", ()):
         assert volume.split(":")[0] in COMPOSE["volumes"], "only named volumes survive `down`"
-    for file in mounted(name).values():
+    for file in find_mounted_files(name).values():
         assert Path(file).is_file()
     for other, needs in service.get("depends_on", {}).items():
         expected = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
@@ -165,17 +126,6 @@ def test_registry_and_broker_are_the_versions_that_s3lake_is_tested_with() -> No
 # The commands
 
 
-def parsed(argv: Sequence[str]) -> dict[str, Any]:
-    """The options of a command line, as the program itself understands it."""
-    command, rest, parent = program(argv[0]), list(argv[1:]), None
-    while hasattr(command, "get_command"):  # Typer's groups are of a click of its own
-        parent = command.context_class(command, parent)
-        found = command.get_command(parent, rest[0])
-        assert found is not None, f"{argv[0]} has no command {rest[0]}"
-        command, rest = found, rest[1:]
-    return command.make_context(argv[0], rest, parent).params
-
-
 OUR_COMMANDS = {f"{name}-command": here(name, SERVICES[name]["command"]) for name in OURS} | {
     f"{name}-healthcheck": SERVICES[name]["healthcheck"]["test"][1:] for name in OURS if name in SERVERS
 }
@@ -184,7 +134,7 @@ OUR_COMMANDS = {f"{name}-command": here(name, SERVICES[name]["command"]) for nam
 @pytest.mark.parametrize("argv", OUR_COMMANDS.values(), ids=OUR_COMMANDS.keys())
 def test_command_is_understood_by_its_program(argv: list[str]) -> None:
     if argv[0] != "python":
-        parsed(argv)
+        parse_command(argv)
     elif argv[1] == "-c":
         ast.parse(argv[2])
     else:
@@ -194,18 +144,18 @@ def test_command_is_understood_by_its_program(argv: list[str]) -> None:
 def test_code_location_is_served_where_the_workspace_looks_for_it() -> None:
     [origin] = location_origins_from_yaml_paths([str(DOCKER / "workspace.yaml")])
     assert isinstance(origin, GrpcServerCodeLocationOrigin)
-    served = parsed(OUR_COMMANDS["code-command"])
+    served = parse_command(OUR_COMMANDS["code-command"])
     assert (origin.host, origin.port) == ("code", served["port"])
-    assert parsed(OUR_COMMANDS["code-healthcheck"])["port"] == served["port"]
+    assert parse_command(OUR_COMMANDS["code-healthcheck"])["port"] == served["port"]
     assert find_spec(served["module_name"]) is not None
 
 
 def test_runs_have_their_sessions_where_the_spark_service_serves_them(environment_of: Callable[[str], None]) -> None:
     environment_of("code")
-    served = parsed(OUR_COMMANDS["spark-command"])
+    served = parse_command(OUR_COMMANDS["spark-command"])
     assert configuration.load(DOCKER / "s3lake.yaml").spark.master == f"sc://spark:{served['port']}"
     assert served["host"] == "0.0.0.0", "else no other container reaches it"
-    assert parsed(OUR_COMMANDS["spark-healthcheck"])["check"].endswith(f":{served['port']}")
+    assert parse_command(OUR_COMMANDS["spark-healthcheck"])["check"].endswith(f":{served['port']}")
     assert "spark" in SERVICES["code"]["depends_on"]
     assert SERVICES["spark"]["image"] == SERVICES["code"]["image"], "one installation: workers run the server's code"
 

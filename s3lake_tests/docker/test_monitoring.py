@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from s3lake.lake.prometheus import METRICS
-from s3lake_tests.docker.test_docker import DOCKER
+from s3lake_tests.docker.compose import DOCKER
 
 ROOT = DOCKER.parent
 LABELS = {f"s3lake_{name}": labels for name, (_, labels) in METRICS.items()}

@@ -4,7 +4,7 @@ import re
 import runpy
 from typing import Any
 
-from s3lake_tests.test_boundaries import ROOT
+from s3lake_tests.docs.documents import ROOT
 
 DRAWING: dict[str, Any] = runpy.run_path(str(ROOT / "docs/architecture.py"))
 PAGE = ROOT / "docs/design/architecture.md"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from s3lake.cli import app
 from s3lake.cli.request import Request
-from s3lake_tests.docs.test_shown import blocks
+from s3lake_tests.docs.code_blocks import find_blocks
 from s3lake_tests.lake.verify.world import TOPIC
 from s3lake_tests.land.change.parts import Record
 from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
@@ -25,7 +25,7 @@ COMMITS: list[list[Record]] = [
 
 def shown() -> Iterator[tuple[str, str]]:
     """Commands, and what they print."""
-    for block in blocks("console"):
+    for block in find_blocks("console"):
         if block.document == "docs/dead-letters.md":
             for command in block.text.removeprefix("$ ").split("\n$ "):
                 words, _, printed = command.partition("\n")

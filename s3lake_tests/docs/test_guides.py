@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from s3lake import definitions, hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake_tests.docs.test_shown import Block, blocks, title
+from s3lake_tests.docs.code_blocks import CodeBlock, find_blocks, read_title
 from s3lake_tests.kit.console import script
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.land.adopt.buckets import lock
@@ -50,12 +50,12 @@ class Guide:
 
     def follow(self) -> None:
         """Do the steps of the page, from the top to the end."""
-        for block in blocks("yaml", "json", "properties", "toml", "console", "text"):
+        for block in find_blocks("yaml", "json", "properties", "toml", "console", "text"):
             if block.document == self.page:
                 (self._commands if block.language == "console" else self._shown)(block)
 
-    def _shown(self, block: Block) -> None:
-        text, path = self._own(block.text), Path(title(block).split('"')[0].split(",")[0])
+    def _shown(self, block: CodeBlock) -> None:
+        text, path = self._own(block.text), Path(read_title(block).split('"')[0].split(",")[0])
         if block.language == "text":
             assert list(self.printed.values())[-1] == text
         elif not path.exists():
@@ -72,7 +72,7 @@ class Guide:
         text = text.replace("/2026-11-22/", f"/{hours.key_of_ms(hours.now_ms())[:10]}/")
         return START.sub(rf"\g<1>{self.start}", text)
 
-    def _commands(self, block: Block) -> None:
+    def _commands(self, block: CodeBlock) -> None:
         for line in self._own(block.text).splitlines():
             program, *words = shlex.split(line.removeprefix("$ "), comments=True)
             match program:
@@ -136,7 +136,9 @@ def guide(
 ) -> Iterator[Guide]:
     """A page, with the topic and the bucket that it names; nothing is left of them."""
     lake, page = Lake(kafka, s3_server, lambda: spark, "lake"), f"docs/{request.param}.md"
-    [shown] = [block.text for block in blocks("json") if block.document == page and title(block) == "records.jsonl"]
+    [shown] = [
+        block.text for block in find_blocks("json") if block.document == page and read_title(block) == "records.jsonl"
+    ]
     record = json.loads(shown)
     lake.topic(1, record["topic"])
     lake.topic(1, DEAD_LETTERS)  # a connector has made it, on as many brokers as it had

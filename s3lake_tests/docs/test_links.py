@@ -6,41 +6,22 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
+from s3lake_tests.docs.documents import DOCUMENTS, FENCED, ROOT, find_links
 from s3lake_tests.kit.cost import PATIENCE_S
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(
-    path
-    for pattern in ("*.md", "benchmarks/*.md", "docker/*.md", "release/*.md", "trials/*.md", "docs/**/*.md")
-    for path in ROOT.glob(pattern)
-)
-_FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.DOTALL | re.MULTILINE)
-_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
-_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
-_HTML = re.compile(r"(?:href|src)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[`*]")
-
-
-def links(document: Path) -> Iterator[str]:
-    """Where a document's links lead, those to other hosts left out."""
-    text = _CODE.sub("", _FENCED.sub("", document.read_text("utf-8")))
-    for found in [*_LINK.findall(text), *_HTML.findall(text)]:
-        if not re.match(r"[a-z][a-z+.-]*:", found):
-            yield unquote(found)
 
 
 def anchors(document: Path) -> set[str]:
     """The headings of a document as GitHub calls them."""
     known: Counter[str] = Counter()
     names = set()
-    for heading in _HEADING.findall(_FENCED.sub("", document.read_text("utf-8"))):
+    for heading in _HEADING.findall(FENCED.sub("", document.read_text("utf-8"))):
         plain = _MARKUP.sub(lambda match: match[1] or "", heading).lower()
         name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
         names.add(f"{name}-{known[name]}" if known[name] else name)
@@ -51,7 +32,7 @@ def anchors(document: Path) -> set[str]:
 def broken(document: Path) -> list[str]:
     """The links of a document that lead nowhere."""
     wrong = []
-    for link in links(document):
+    for link in find_links(document):
         path, _, anchor = link.partition("#")
         target = (document.parent / path).resolve() if path else document
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):

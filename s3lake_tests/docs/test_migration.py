@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from s3lake import hours
-from s3lake_tests.docs.test_shown import Block, blocks, title
+from s3lake_tests.docs.code_blocks import CodeBlock, find_blocks, read_title
 from s3lake_tests.kit.console import script
 
-PAGES = sorted({block.document for block in blocks("yaml") if block.document.startswith("docs/migrate/")})
+PAGES = sorted({block.document for block in find_blocks("yaml") if block.document.startswith("docs/migrate/")})
 ENVIRONMENT = {
     "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092",
     "S3LAKE_START": "2026-11-20T00",
@@ -23,8 +23,8 @@ ENVIRONMENT = {
 }
 
 
-def on(page: str, *languages: str) -> list[Block]:
-    return [block for block in blocks(*languages) if block.document == page]
+def on(page: str, *languages: str) -> list[CodeBlock]:
+    return [block for block in find_blocks(*languages) if block.document == page]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def run(
 
     def run(page: str, *arguments: str) -> tuple[str, Path]:
         for block in on(page, "json", "properties", "toml"):
-            (tmp_path / title(block)).write_text(block.text, encoding="utf-8")
+            (tmp_path / read_title(block)).write_text(block.text, encoding="utf-8")
         for name in list(os.environ):
             if name.startswith("S3LAKE_SINKS"):
                 monkeypatch.delenv(name)
@@ -51,7 +51,7 @@ def run(
 
 
 def connectors_file(page: str) -> str:
-    return title(on(page, "json", "properties", "toml")[0])
+    return read_title(on(page, "json", "properties", "toml")[0])
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from s3lake_tests.docs.test_links import ROOT, links
-from s3lake_tests.docs.test_shown import Block, blocks
+from s3lake_tests.docs.code_blocks import CodeBlock, find_blocks
+from s3lake_tests.docs.documents import ROOT, find_links
 
 MOST_WORDS = 4_000
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -49,17 +49,17 @@ def test_each_step_links_to_the_next_one() -> None:
     path = list_path()
     lacking = []
     for page, following in itertools.pairwise(path):
-        targets = {(ROOT / page).parent / link.partition("#")[0] for link in links(ROOT / page)}
+        targets = {(ROOT / page).parent / link.partition("#")[0] for link in find_links(ROOT / page)}
         if (ROOT / following) not in {target.resolve() for target in targets}:
             lacking.append((page, following))
     assert lacking == []
 
 
-COSTS = [block for block in blocks("text") if block.document == "docs/costs.md"]
+COSTS = [block for block in find_blocks("text") if block.document == "docs/costs.md"]
 
 
 @pytest.mark.parametrize("block", COSTS, ids=str)
-def test_each_calculation_of_costs_has_its_result(block: Block) -> None:
+def test_each_calculation_of_costs_has_its_result(block: CodeBlock) -> None:
     for line in block.text.splitlines():
         calculation, _, result = line.partition(" = ")
         written = result.split()[0].replace(",", "")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.config.model.descriptions import json_schema
-from s3lake_tests.docs.test_links import ROOT
+from s3lake_tests.docs.documents import ROOT
 
 REFERENCE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/reference.py"))
 

@@ -12,7 +12,7 @@ from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import GateError
 from s3lake.land.landing import land
-from s3lake_tests.docs.test_links import ROOT
+from s3lake_tests.docs.documents import ROOT
 from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 
 PAGE = (ROOT / "docs/schemas.md").read_text("utf-8")

@@ -1,13 +1,11 @@
 """What documents show: commands exist with these options, configurations load, Python compiles, data parse."""
 
-import functools
 import importlib
 import json
 import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,15 +28,15 @@ from s3lake.land.preview import preview
 from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
-from s3lake_tests.docker.test_docker import SERVICES, parsed
-from s3lake_tests.docs.test_links import DOCUMENTS, ROOT
+from s3lake_tests.docker.compose import SERVICES, parse_command
+from s3lake_tests.docs.code_blocks import BLOCK, CodeBlock, find_blocks, read_title
+from s3lake_tests.docs.documents import DOCUMENTS, ROOT
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_BLOCK = re.compile(r"^(?P<fence>```+)(?P<language>\w*)[ ]*(?P<title>[^\n]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)
 _INLINE = re.compile(r"(?<!`)`(s3lake [^`]+)`(?!`)")
 _LOADS = re.compile("INSTALL|LOAD|CREATE SECRET")
 """What DuckDB needs to reach S3, and fetches from elsewhere."""
@@ -48,41 +46,8 @@ OTHERS = {"cd", "cp", "create-dagster", "duckdb", "export", "kafka-acls.sh", "py
 """Programs of others that the pages run."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a document."""
-
-    document: str
-    line: int
-    language: str
-    title: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.document}:{self.line}"
-
-
-@functools.cache
-def _every_block() -> list[Block]:
-    found = []
-    for document in DOCUMENTS:
-        text = document.read_text("utf-8")
-        for block in _BLOCK.finditer(text):
-            name, line = document.relative_to(ROOT).as_posix(), text.count("\n", 0, block.start()) + 1
-            found.append(Block(name, line, block["language"], block["title"], block["text"]))
-    return found
-
-
-def blocks(*languages: str) -> list[Block]:
-    return [block for block in _every_block() if block.language in languages]
-
-
-def title(block: Block) -> str:
-    return block.title.removeprefix("title=").strip('"')
-
-
 def of_languages(*languages: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("block", blocks(*languages), ids=str)
+    return pytest.mark.parametrize("block", find_blocks(*languages), ids=str)
 
 
 # Commands
@@ -102,7 +67,7 @@ def commands(line: str) -> Iterator[list[str]]:
 
 def shown_commands() -> list[tuple[str, list[str]]]:
     found = []
-    for block in blocks("console", "sh"):
+    for block in find_blocks("console", "sh"):
         text = block.text.replace("\\\n", " ")
         for line in text.splitlines():
             if block.language == "console":
@@ -124,7 +89,7 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
         case "s3lake" if arguments[0].startswith("--"):
             assert arguments[0] in _options(cli.program())
         case "s3lake" | "dagster" | "dagster-webserver" | "dagster-daemon" as ours:
-            parsed([ours, *arguments])
+            parse_command([ours, *arguments])
         case "dg":
             from dagster_dg_cli.cli import create_dg_cli
 
@@ -171,7 +136,7 @@ def mentioned() -> list[tuple[str, str]]:
     return [
         (path.relative_to(ROOT).as_posix(), text)
         for path in DOCUMENTS
-        for text in dict.fromkeys(_INLINE.findall(_BLOCK.sub("", path.read_text("utf-8"))))
+        for text in dict.fromkeys(_INLINE.findall(BLOCK.sub("", path.read_text("utf-8"))))
     ]
 
 
@@ -214,7 +179,7 @@ def fields(model: Any) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")  # Dagster's own, where it reads a component
 @of_languages("yaml")
-def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dagster(block: Block) -> None:
+def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dagster(block: CodeBlock) -> None:
     document = yaml.safe_load(block.text)
     if "attributes" in document:  # of a component
         component = getattr(s3lake, document["type"].removeprefix("s3lake."))
@@ -251,7 +216,7 @@ def _is_known_to_librdkafka(properties: dict[str, str]) -> None:
 
 
 @of_languages("properties", "json", "toml")
-def test_a_connectors_file_loads_and_other_data_parse(block: Block) -> None:
+def test_a_connectors_file_loads_and_other_data_parse(block: CodeBlock) -> None:
     if block.language != "properties":
         (json if block.language == "json" else tomllib).loads(block.text)  # type: ignore[attr-defined]
     if re.search(r"connector\.class|plugin_config", block.text):
@@ -261,11 +226,11 @@ def test_a_connectors_file_loads_and_other_data_parse(block: Block) -> None:
 
 
 def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_the_demo(tmp_path: Path) -> None:
-    [shown] = [block for block in blocks("yaml") if block.document == "docs/first-sink.md"]
-    [record] = [block for block in blocks("json") if block.document == "docs/first-sink.md"]
+    [shown] = [block for block in find_blocks("yaml") if block.document == "docs/first-sink.md"]
+    [record] = [block for block in find_blocks("json") if block.document == "docs/first-sink.md"]
     [sink] = loads(shown.text, str(shown), None, {"S3LAKE_START": "2026-11-22T00"}).config.sinks
-    (tmp_path / title(record)).write_text(record.text)
-    [made] = preview(sink, "orders", read_record_lines(tmp_path / title(record))).objects
+    (tmp_path / read_title(record)).write_text(record.text)
+    [made] = preview(sink, "orders", read_record_lines(tmp_path / read_title(record))).objects
     assert made.file.key == "first/orders/date=2026-11-22/hour=10/0-000000000000.parquet"
     assert sink.name != SINK
 
@@ -276,7 +241,7 @@ NATIVE_PAGES += ["query", "scale", "security", "troubleshooting"]
 
 @pytest.mark.parametrize("page", NATIVE_PAGES)
 def test_a_setting_that_is_mentioned_is_one(page: str) -> None:
-    text = _BLOCK.sub("", (ROOT / f"docs/{page}.md").read_text("utf-8"))
+    text = BLOCK.sub("", (ROOT / f"docs/{page}.md").read_text("utf-8"))
     mentioned = re.findall(r"`((?:converter|errors|flush|format|index|layout|s3)\.[a-z_.]+)(?=[:`])", text)
     assert [path for path in mentioned if not _is_a_setting(path.split("."))] == []
 
@@ -309,7 +274,7 @@ def test_troubleshooting_has_every_error() -> None:
 
 
 @of_languages("python")
-def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
+def test_python_compiles_and_what_it_imports_is_there(block: CodeBlock) -> None:
     code = compile(block.text, str(block), "exec", dont_inherit=True)
     for module, name in re.findall(r"^from ([\w.]+) import (\w+)", block.text, re.MULTILINE):
         assert hasattr(importlib.import_module(module), name)
@@ -320,21 +285,21 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
     assert code
 
 
-def engine(block: Block) -> str:
-    return title(block).lower()
+def engine(block: CodeBlock) -> str:
+    return read_title(block).lower()
 
 
-@pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) != "duckdb"], ids=str)
-def test_sql_is_that_of_the_engine_that_it_is_for(block: Block) -> None:
+@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) != "duckdb"], ids=str)
+def test_sql_is_that_of_the_engine_that_it_is_for(block: CodeBlock) -> None:
     assert engine(block) in ("athena", "postgres", "trino", "spark")
     assert sqlglot.parse(block.text, dialect=engine(block))
 
 
-@pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) == "duckdb"], ids=str)
-def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) == "duckdb"], ids=str)
+def test_duckdb_reads_what_the_sink_beside_it_lands(block: CodeBlock, tmp_path: Path) -> None:
     import duckdb  # a tenth of a second, in all that collect
 
-    [shown] = [other for other in blocks("yaml") if other.document == block.document]
+    [shown] = [other for other in find_blocks("yaml") if other.document == block.document]
     sink = Sink.model_validate(yaml.safe_load(shown.text.replace("${S3LAKE_START}", MINIMAL["start"])))
     values = [
         b'{"type": "%s", "id": %d, "amount": 2.5}' % (of, number) for number, of in enumerate([b"click", b"view"])
@@ -351,15 +316,15 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path
     assert rows == [("click", 3, 7.5), ("view", 3, 7.5)]
 
 
-FILES = [block for block in blocks("yaml", "json", "properties", "python", "text") if "/" in title(block)]
+FILES = [block for block in find_blocks("yaml", "json", "properties", "python", "text") if "/" in read_title(block)]
 
 
 @pytest.mark.parametrize("block", FILES, ids=str)
-def test_a_block_that_is_called_like_a_file_is_that_file(block: Block) -> None:
-    assert block.text == (ROOT / title(block)).read_text("utf-8")
+def test_a_block_that_is_called_like_a_file_is_that_file(block: CodeBlock) -> None:
+    assert block.text == (ROOT / read_title(block)).read_text("utf-8")
 
 
 def test_every_block_says_what_it_is_of_and_is_of_a_sort_that_is_looked_at() -> None:
     looked_at = {"console", "sh", "yaml", "properties", "json", "toml", "python", "sql", "text"}
-    every = {block.language for block in blocks(*looked_at, "", "ini", "dockerfile", "hcl", "mermaid")}
-    assert every <= looked_at, [str(block) for block in blocks("")]
+    every = {block.language for block in find_blocks(*looked_at, "", "ini", "dockerfile", "hcl", "mermaid")}
+    assert every <= looked_at, [str(block) for block in find_blocks("")]

@@ -7,23 +7,7 @@ import pytest
 from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
-
-CLOUD = {
-    "name": "lake",
-    "connector.class": "S3_SINK",
-    "topics": "demo",
-    "kafka.endpoint": "SASL_SSL://pkc-1.eu.confluent.cloud:9092",
-    "kafka.api.key": "KEY",
-    "kafka.api.secret": "hush-hush",
-    "input.data.format": "JSON",
-    "output.data.format": "PARQUET",
-    "time.interval": "DAILY",
-    "flush.size": "1000",
-    "s3.bucket.name": "lake",
-    "aws.access.key.id": "AK",
-    "aws.secret.access.key": "SK",
-    "s3lake.start": "2026-11-20T00",
-}
+from s3lake_tests.config.bases import CLOUD
 
 
 def test_confluent_clouds_own_keys_are_taken() -> None:

@@ -239,3 +239,11 @@ def _document(body: bytes) -> str:
             new = document.new.hour if document.new else None
             return f"<head rev {document.rev} {document.topic_id} {document.hours} new {new} since {document.since}>"
     return body.decode()
+
+
+def completes(request: Request) -> bool:
+    return request.method == "complete_upload"
+
+
+def enters_pending(request: Request) -> bool:
+    return request.enters_pending

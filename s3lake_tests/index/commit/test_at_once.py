@@ -10,9 +10,9 @@ from s3lake.index.commit.protocol import Staged
 from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit import invariants
+from s3lake_tests.index.commit.actors import completes
+from s3lake_tests.index.commit.by_hand import begin, tile
 from s3lake_tests.index.commit.kafka import hour
-from s3lake_tests.index.commit.test_protocol import begin, tile
-from s3lake_tests.index.commit.test_traces import completes
 from s3lake_tests.index.commit.works import materialise, stage
 from s3lake_tests.index.commit.world import World
 

@@ -19,9 +19,9 @@ from s3lake.index.store import COMMIT, PendingUpload, Store
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3 import S3Store
+from s3lake_tests.index.commit.actors import completes, enters_pending
 from s3lake_tests.index.commit.bucket import PACE
 from s3lake_tests.index.commit.kafka import hour, ms
-from s3lake_tests.index.commit.test_traces import completes, enters_pending
 from s3lake_tests.index.commit.works import materialise, recovering
 from s3lake_tests.index.commit.world import World
 from s3lake_tests.kit.s3 import find_program, start_s3

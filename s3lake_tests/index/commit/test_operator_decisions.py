@@ -7,8 +7,8 @@ from s3lake.index.commit import open_and_close
 from s3lake.index.commit.documents import TABLE, TopicHead
 from s3lake.index.commit.operator_decisions import RolledBack, accept_present_log, roll_back_by_hand
 from s3lake.index.plan.tile import Tile, TileRange
+from s3lake_tests.index.commit.actors import completes
 from s3lake_tests.index.commit.kafka import hour
-from s3lake_tests.index.commit.test_traces import completes
 from s3lake_tests.index.commit.works import accepting, materialise, rewriting
 from s3lake_tests.index.commit.world import World
 

@@ -17,25 +17,12 @@ from s3lake.index.commit.documents import TABLE, File, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.plan.tile import UNKNOWN_END, Tile, TileRange
-from s3lake_tests.index.commit.actors import Actor, Work
+from s3lake_tests.index.commit.actors import Actor, Work, completes, enters_pending
 from s3lake_tests.index.commit.bucket import Circumstances
+from s3lake_tests.index.commit.by_hand import begin, tile
 from s3lake_tests.index.commit.kafka import hour, ms
-from s3lake_tests.index.commit.test_traces import completes, enters_pending
 from s3lake_tests.index.commit.works import closing, materialise, recovering, void
 from s3lake_tests.index.commit.world import World
-
-
-def tile(world: World, number: int) -> Tile:
-    return world.view().tiles[hour(number)]
-
-
-def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None:
-    """As the healthy do it, without an actor."""
-    head, _ = world.index.head()
-    return protocol.begin_micro_batch(
-        world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute)
-    )
-
 
 # -------------------------------------------------------------------------------------------------------------- opening
 

@@ -10,9 +10,9 @@ from s3lake.index.commit.index import PACE, TopicIndex
 from s3lake.index.commit.recovery import fence_commit
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
+from s3lake_tests.index.commit.actors import completes
 from s3lake_tests.index.commit.bucket import Circumstances
 from s3lake_tests.index.commit.kafka import hour, ms
-from s3lake_tests.index.commit.test_traces import completes
 from s3lake_tests.index.commit.works import materialise
 from s3lake_tests.index.commit.world import World
 

@@ -20,7 +20,7 @@ from s3lake.index.commit.operator_decisions import roll_back_by_hand
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake_tests.index.commit import invariants, table
-from s3lake_tests.index.commit.actors import Actor, Request
+from s3lake_tests.index.commit.actors import Actor, Request, completes, enters_pending
 from s3lake_tests.index.commit.bucket import Circumstances
 from s3lake_tests.index.commit.changing import compacting, merging
 from s3lake_tests.index.commit.invariants import Violation
@@ -32,16 +32,8 @@ Trace = Callable[[World], None]
 Rule = Callable[[pytest.MonkeyPatch], None]
 
 
-def completes(request: Request) -> bool:
-    return request.method == "complete_upload"
-
-
 def deletes_data(request: Request) -> bool:
     return request.method == "delete" and request.key.startswith("data/")
-
-
-def enters_pending(request: Request) -> bool:
-    return request.enters_pending
 
 
 def puts_manifest(request: Request) -> bool:

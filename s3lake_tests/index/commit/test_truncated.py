@@ -12,10 +12,9 @@ from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.plan.tile import Interval, TileRange
 from s3lake.lake.verify import index_checks
-from s3lake_tests.index.commit.actors import Request
+from s3lake_tests.index.commit.actors import Request, completes
+from s3lake_tests.index.commit.by_hand import begin, tile
 from s3lake_tests.index.commit.kafka import Log, hour, ms
-from s3lake_tests.index.commit.test_protocol import begin, tile
-from s3lake_tests.index.commit.test_traces import completes
 from s3lake_tests.index.commit.works import accepting, materialise
 from s3lake_tests.index.commit.world import World
 
