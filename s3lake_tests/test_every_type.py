@@ -9,7 +9,7 @@ from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.land import binding
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import Primitive, Struct, from_document
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.land.unstaged import UnstagedTopic as Unstaged
 
@@ -72,7 +72,7 @@ def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: A
 def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: dict[str, Any] | None) -> None:
     world = VerifiedTopic(format={"type": format}, columns={"c": text}, envelope=envelope, nulls="write")
     values = [json.dumps({"n": 1, "c": SAMPLES[text]}).encode(), b'{"n":2,"c":null}', b'{"n":3}']
-    staged(world, [(b"k", value, []) for value in values])
+    stage_records(world, [(b"k", value, []) for value in values])
     report = world.verify()
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (3, 0)

@@ -24,9 +24,9 @@ from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document
 from s3lake.records.schema.protobuf import compiler
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import datum, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 
@@ -254,7 +254,7 @@ def test_a_value_has_its_column_and_comes_back(
     form = {"type": "parquet" if format == "iceberg" else format}
     transforms = [INSERT] if chain else []
     world = VerifiedTopic(format=form, converter=converter, errors={"tolerance": "all"}, transforms=transforms)
-    staged(world, [(None, _message(registry, line, number, language), [])])
+    stage_records(world, [(None, _message(registry, line, number, language), [])])
     report = world.verify()
     is_refused = format == "csv" and line.csv is None
     assert (report.differences, report.landed, report.dead_letters) == ((), int(not is_refused), int(is_refused))
@@ -288,7 +288,7 @@ def test_a_value_has_its_column_and_comes_back(
 
 def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp_path: Path) -> None:
     world = VerifiedTopic(format={"type": "parquet"}, columns={"a": "time_us", "b": "timestamp_us"})
-    staged(world, [(None, b'{"a":"08:15:00.123456","b":"2026-11-20T08:15:00.123456Z"}', [])])
+    stage_records(world, [(None, b'{"a":"08:15:00.123456","b":"2026-11-20T08:15:00.123456Z"}', [])])
     (manifest,) = world.manifests.values()
     body = world.store.objects[manifest.files[0].key][0]
     (row,) = _through_iceberg(catalog, tmp_path / "file.parquet", body, "golden.micros")

@@ -20,7 +20,7 @@ from s3lake.index.commit.documents import File
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.test_every_type import SAMPLES
 
@@ -93,7 +93,7 @@ def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Pa
     world = VerifiedTopic(format={"type": format, "codec": codec}, columns=columns, nulls="write")
     full = {name: SAMPLES[text] for name, text in columns.items()}
     records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
-    staged(world, [(b"k", json.dumps(record).encode(), []) for record in records])
+    stage_records(world, [(b"k", json.dumps(record).encode(), []) for record in records])
     (manifest,) = world.manifests.values()
     (file,) = manifest.files
     path = directory / f"file.{format}"

@@ -12,7 +12,7 @@ import pytest
 
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.test_every_type import NESTED, SAMPLES
 from s3lake_tests.test_other_readers import show_sample, table_cells
@@ -34,7 +34,7 @@ def land(directory: Path, format: str, samples: Mapping[str, Any]) -> Path:
     world = VerifiedTopic(format={"type": format, "codec": "none"}, columns=columns, nulls="write")
     full = {f"c{number}": sample for number, sample in enumerate(samples.values())}
     records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
-    staged(world, [(b"k", json.dumps(record).encode(), []) for record in records])
+    stage_records(world, [(b"k", json.dumps(record).encode(), []) for record in records])
     (manifest,) = world.manifests.values()
     (file,) = manifest.files
     path = directory / f"file.{format}"
@@ -241,7 +241,7 @@ def test_csv_of_each_type_has_the_cells_of_the_documents(
 def test_an_empty_text_is_no_null_to_javas_reader_of_csv(jvm: Path, tmp_path: Path) -> None:  # noqa: ARG001 (Java)
     world = VerifiedTopic(format={"type": "csv", "codec": "none"}, nulls="write")
     texts = ["", '\n,"', "é", None]
-    staged(world, [(b"k", json.dumps({"n": 1, "text": text}).encode(), []) for text in texts])
+    stage_records(world, [(b"k", json.dumps({"n": 1, "text": text}).encode(), []) for text in texts])
     (file,) = next(iter(world.manifests.values())).files
     (tmp_path / "file.csv").write_bytes(world.store.objects[file.key][0])
     assert [row["text"] for row in cells_of_commons_csv(tmp_path / "file.csv")] == texts

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError, NoRegionError
 from s3lake.cli.ddl import build_hive_table, find_engine_differences
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
+from s3lake_tests.kit.connect_messages import connect_texts
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake.verify.test_writer_agrees import connect_value
 from s3lake_tests.lake.verify.world import TOPIC
 from s3lake_tests.land.change.parts import Parts
 
@@ -24,7 +24,7 @@ def landed(*values: bytes, **sink: Any) -> Parts:
 
 def test_files_of_other_columns_cannot_be_a_table_because_engines_use_positions() -> None:
     world = landed(
-        *(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})),
+        *(connect_texts(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})),
         format={"type": "csv", "header": False},
         converter={"value": "connect_json"},
     )
@@ -34,7 +34,7 @@ def test_files_of_other_columns_cannot_be_a_table_because_engines_use_positions(
 
 def test_files_that_lack_the_last_columns_are_a_table() -> None:
     world = landed(
-        *(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})),
+        *(connect_texts(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})),
         format={"type": "csv", "header": False},
         converter={"value": "connect_json"},
     )
@@ -104,7 +104,7 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
 )
 def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, count: int) -> None:
     world = landed(
-        connect_value(a="1") if converter == "connect_json" else b'{"a":"1"}',
+        connect_texts(a="1") if converter == "connect_json" else b'{"a":"1"}',
         format={"type": "csv"},
         converter={"value": converter},
     )

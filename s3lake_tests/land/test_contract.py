@@ -10,8 +10,8 @@ from s3lake.errors import GateError, RecordError, TerminalError
 from s3lake.index.commit.column_history import list_column_steps, read_present_columns
 from s3lake.land.landing import land
 from s3lake.orchestration.hour_metadata import hour_metadata
+from s3lake_tests.kit.avro_messages import datum, record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TopicInMemory
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
 PARQUET = {"format": {"type": "parquet"}}

@@ -14,8 +14,8 @@ from s3lake.lake.objects.spark_columns import build_read_schema
 from s3lake.lake.readback.committed import open_input, read_object, read_recorded_columns
 from s3lake.land.landing import land
 from s3lake.records.schema.columns.types import to_document
+from s3lake_tests.kit.avro_messages import record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TOPIC, TopicInMemory
-from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed, serving
 
 LARGE = 2**53 + 1

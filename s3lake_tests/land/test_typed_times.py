@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import datum, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 MS = 1_705_314_600_000
@@ -65,7 +65,7 @@ def hours_of(converter: str, value: bytes, *, times: str, format: str, url: str,
         errors={"tolerance": "all"},
         **more,
     )
-    staged(world, [(None, value, [])])
+    stage_records(world, [(None, value, [])])
     report = world.verify()
     assert report.differences == ()
     if report.dead_letters:
@@ -159,7 +159,7 @@ def test_records_of_two_units_in_one_batch(registry: SchemaRegistry) -> None:
         layout={"template": "{topic}/{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}},
     )
     values = [datum(record(("at", "long")), {"at": at}) for at in (MS * 1000, MS)]
-    staged(world, [(None, framed(number, value), []) for number, value in zip(numbers, values, strict=True)])
+    stage_records(world, [(None, framed(number, value), []) for number, value in zip(numbers, values, strict=True)])
     assert world.verify().differences == ()
     assert {key.split("/")[-2] for key in world.store.objects if "/0-" in key} == {"2024"}
 

@@ -17,7 +17,7 @@ from s3lake.lake.readback.committed import list_committed_files
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.records.schema.columns.types import to_document
-from s3lake_tests.lake.verify.test_writer_agrees import connect_value
+from s3lake_tests.kit.connect_messages import connect_texts
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts, holding
 
@@ -27,8 +27,8 @@ RECORDS = [{"a": "1", "b": "2"}, {"b": "4", "a": "3"}, {"a": "5", "c": "6"}, {"a
 @pytest.fixture
 def world() -> Parts:
     world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
-    world.land(*(connect_value(**one) for one in RECORDS[:3]))
-    world.land(*(connect_value(**one) for one in RECORDS[3:]))
+    world.land(*(connect_texts(**one) for one in RECORDS[:3]))
+    world.land(*(connect_texts(**one) for one in RECORDS[3:]))
     world.store.put(world.index.columns_key, msgspec.json.encode(Recorded(to_document(world.columns))))
     return world
 
@@ -64,7 +64,7 @@ def test_files_say_their_columns_in_their_order(world: Parts) -> None:
 
 def test_other_files_say_none() -> None:
     world = Parts(format={"type": "csv"}, converter={"value": "connect_json"}, flush={"count": 1})
-    world.land(*(connect_value(**one) for one in RECORDS))
+    world.land(*(connect_texts(**one) for one in RECORDS))
     assert {file.columns for file in collect_files(world.manifests.values())} == {None}
     shapes = [(ObjectShape.from_manifest(one), one.files[0]) for one in world.manifests.values()]
     assert [shape.for_file(file) for shape, file in shapes] == [shape for shape, _ in shapes]

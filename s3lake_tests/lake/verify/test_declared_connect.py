@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake_tests.lake.verify.test_writer_agrees import agree
+from s3lake_tests.lake.verify.staged_records import require_agreement
 from s3lake_tests.lake.verify.world import VerifiedTopic
 
 VALUES: dict[str, list[Any]] = {
@@ -43,7 +43,7 @@ def test_a_value_without_a_schema_equals_its_row_in_declared_columns(
     settings = {"envelope": envelope} if envelope else {}
     sink = {"format": {"type": form}, "converter": {"value": "connect_json"}, "columns": {"a": type}, **settings}
     for value in VALUES[type]:
-        agree(VerifiedTopic(**sink), [(None, json.dumps({"a": value}).encode(), [])], 0)
+        require_agreement(VerifiedTopic(**sink), [(None, json.dumps({"a": value}).encode(), [])], 0)
 
 
 @pytest.mark.parametrize("form", ["avro", "parquet", "csv"])
@@ -51,4 +51,4 @@ def test_a_value_that_brings_its_schema_equals_its_row_next_to_one_without(form:
     schema = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
     described = {"schema": {"type": "struct", "fields": [{**schema, "field": "a"}]}, "payload": {"a": 12.34}}
     world = VerifiedTopic(format={"type": form}, converter={"value": "connect_json"}, columns={"a": "decimal(38,2)"})
-    agree(world, [(None, json.dumps(value).encode(), []) for value in (described, {"a": 0})], 1)
+    require_agreement(world, [(None, json.dumps(value).encode(), []) for value in (described, {"a": 0})], 1)

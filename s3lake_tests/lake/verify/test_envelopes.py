@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.lake.verify.log import UNREADABLE
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic, parquet, texts
 
 Header = tuple[str, bytes | None]
@@ -162,7 +162,7 @@ def test_a_file_with_an_envelope_has_these_bytes_and_any_change_is_found(
     records: list[Record], sink: dict[str, Any], body: str
 ) -> None:
     world = VerifiedTopic(nulls="write", **sink)
-    staged(world, records)
+    stage_records(world, records)
     (file,) = world.manifests["c1"].files
     assert world.store.objects[file.key][0].decode() == body
     assert finds_any_change(world)
@@ -201,7 +201,7 @@ def test_a_changed_envelope_is_found(old: str, new: str) -> None:
 
 def test_a_tombstone_in_parquet_differs_from_an_empty_value() -> None:
     world = VerifiedTopic(envelope={}, format={"type": "parquet"}, nulls="write")
-    staged(world, [(b"k", None, []), (b"k", b"{}", [("a", None)]), (b"k", b'{"n":1}', [])])
+    stage_records(world, [(b"k", None, []), (b"k", b"{}", [("a", None)]), (b"k", b'{"n":1}', [])])
     assert finds_any_change(world)
     log = world.log.records[0]
     log[0], log[1] = log[1], log[0]

@@ -13,10 +13,11 @@ from s3lake.lake.verify.decoded_values import UNDECODABLE
 from s3lake.lake.verify.decoders import build_decoder
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.registry import get_client
-from s3lake_tests.lake.verify.test_writer_agrees import agree, headers, staged
-from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.protobuf.test_protobuf_values import PROTO, full
-from s3lake_tests.records.convert.read.test_strangers import GOOD, STRANGE
+from s3lake_tests.lake.verify.random_records import headers
+from s3lake_tests.lake.verify.staged_records import require_agreement, stage_records
+from s3lake_tests.lake.verify.world import VerifiedTopic, build_registered_topic
+from s3lake_tests.records.convert.read.protobuf.shop_messages import PROTO, full_message
+from s3lake_tests.records.convert.read.strange_schemas import GOOD, STRANGE
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 OLD = {
@@ -96,8 +97,10 @@ SHAPES += [{"format": {"type": "parquet"}, "sidecars": {"keys": keys}} for keys 
 def test_keys_in_bytes_next_to_files_that_overlap_are_counted(registry: SchemaRegistry) -> None:
     first, second = registry.add(OLD), registry.add(SPACELESS)
     values = [framed(first, b"\0\0\0"), framed(second, b"\0\0\0\0\0"), framed(first, b"\2\0\0")]
-    some = world(registry, {"format": {"type": "parquet"}, "sidecars": {"keys": "bytes"}}, {"value": "avro"})
-    staged(some, [(b"k\n%d" % number, value, []) for number, value in enumerate(values)])
+    some = build_registered_topic(
+        registry, {"format": {"type": "parquet"}, "sidecars": {"keys": "bytes"}}, {"value": "avro"}
+    )
+    stage_records(some, [(b"k\n%d" % number, value, []) for number, value in enumerate(values)])
     report = some.verify()
     assert (report.clean, report.differences, report.not_compared) == (True, (), 3)
     assert "overlap" in report.counted_reasons[0]
@@ -112,7 +115,7 @@ def test_writer_and_verifier_agree(
     touched: int,
 ) -> None:
     records = data.draw(st.lists(st.tuples(st.none() | messages, messages, headers), min_size=1, max_size=6))
-    agree(world(registry, sink, {"key": "avro", "value": "avro"}), records, touched)
+    require_agreement(build_registered_topic(registry, sink, {"key": "avro", "value": "avro"}), records, touched)
 
 
 PROPERTIES: dict[str, Any] = {
@@ -153,20 +156,22 @@ def test_writer_and_verifier_agree_on_what_a_json_schema_says(
     registry: SchemaRegistry, format: str, touched: int
 ) -> None:
     schema = {"properties": PROPERTIES, "definitions": {"to": TO}, "required": ["id"]}
-    some = world(registry, {"format": {"type": format}}, {"value": "json_schema", "key": "json_schema"})
+    some = build_registered_topic(
+        registry, {"format": {"type": format}}, {"value": "json_schema", "key": "json_schema"}
+    )
     number = registry.add(schema, "JSON")
     key = registry.add({"type": "string"}, "JSON")
     values = [framed(number, json.dumps(value).encode()) for value in JSON_VALUES]
     values += [framed(number, b'{"id":%b}' % digits) for digits in (b"1e30", b"-1E2", b"6.5")]
-    agree(some, [(framed(key, b'"k"'), value, []) for value in values], touched)
+    require_agreement(some, [(framed(key, b'"k"'), value, []) for value in values], touched)
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format: str) -> None:
-    some = world(registry, {"format": {"type": format}}, {"key": "protobuf", "value": "protobuf"})
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"key": "protobuf", "value": "protobuf"})
     number = registry.add(PROTO, "PROTOBUF")
-    values = [framed(number, b"\2\2" + full()), framed(number, b"\2\2"), framed(number, b"\0\xff"), b"{}"]
-    agree(some, [(framed(number, b"\0\x0a\1k"), value, []) for value in values], 1)
+    values = [framed(number, b"\2\2" + full_message()), framed(number, b"\2\2"), framed(number, b"\0\xff"), b"{}"]
+    require_agreement(some, [(framed(number, b"\0\x0a\1k"), value, []) for value in values], 1)
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
@@ -175,9 +180,9 @@ def test_a_field_that_is_extracted_of_a_message_lands_and_is_compared(
     registry: SchemaRegistry, format: str, field: str
 ) -> None:
     chain = [{"type": "ExtractField$Value", "options": {"field": field}}]
-    some = world(registry, {"format": {"type": format}, "transforms": chain}, {"value": "protobuf"})
+    some = build_registered_topic(registry, {"format": {"type": format}, "transforms": chain}, {"value": "protobuf"})
     number = registry.add(PROTO, "PROTOBUF")
-    staged(some, [(b"k", framed(number, b"\2\2" + full()), [])] * 2)
+    stage_records(some, [(b"k", framed(number, b"\2\2" + full_message()), [])] * 2)
     report = some.verify()
     assert (report.clean, report.landed, report.dead_letters) == (True, 2, 0)
 
@@ -199,43 +204,32 @@ FLOATS = [struct.pack("<f", number) for number in (0.1, -64.37988, 2.0**-149, fl
 )
 def test_writer_and_verifier_agree_on_floats(registry: SchemaRegistry, sink: dict[str, Any]) -> None:
     key, value = registry.add("float"), registry.add(SPACELESS)
-    some = world(registry, sink, {"key": "avro", "value": "avro"})
-    agree(some, [(framed(key, number), framed(value, number + b"\0"), []) for number in FLOATS], 1)
-    some = world(registry, sink, {"key": "avro", "value": "protobuf"})
+    some = build_registered_topic(registry, sink, {"key": "avro", "value": "avro"})
+    require_agreement(some, [(framed(key, number), framed(value, number + b"\0"), []) for number in FLOATS], 1)
+    some = build_registered_topic(registry, sink, {"key": "avro", "value": "protobuf"})
     value = registry.add('syntax = "proto3"; message M { float f = 1; repeated float g = 2; }', "PROTOBUF")
     messages = [b"\0\x0d" + number + b"\x12\4" + number for number in FLOATS]
-    agree(some, [(framed(key, FLOATS[0]), framed(value, message), []) for message in messages], 1)
+    require_agreement(some, [(framed(key, FLOATS[0]), framed(value, message), []) for message in messages], 1)
 
 
 @pytest.mark.parametrize("converter", ["connect_json", "long"])
 def test_json_that_s3lake_wrote_is_counted_if_a_separator_may_be_in_it(converter: str) -> None:
     form = {"type": "text", "framing": {"opening": "[", "between": ",", "closing": "]"}}
     some = VerifiedTopic(format=form, converter={"value": converter}, errors={"tolerance": "all"})
-    staged(some, [(None, value, []) for value in (b"[1,2,3]", b"12345678")])
+    stage_records(some, [(None, value, []) for value in (b"[1,2,3]", b"12345678")])
     report = some.verify()
     assert (report.clean, report.not_compared) == (True, 2)
     assert report.counted_reasons[0].endswith("in which what separates them may be: use format json")
-
-
-def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> VerifiedTopic:
-    count = 1 if sink["format"]["type"] == "bytes" else 3
-    return VerifiedTopic(
-        **sink,
-        converter={**converter, "registry": {"url": registry.url}},
-        errors={"tolerance": "all"},
-        nulls="skip",
-        flush={"count": count},
-    )
 
 
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_records_of_a_schema_that_the_registry_has_no_more_are_not_comparable_and_not_lost(
     registry: SchemaRegistry, format: str
 ) -> None:
-    some = world(registry, {"format": {"type": format}}, {"value": "avro"})
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"value": "avro"})
     withheld_id, kept = registry.add(OLD), registry.add(SPACELESS)
     records = [framed(withheld_id, b"\0\0\0"), framed(kept, b"\0\0\0\0\0"), framed(withheld_id, b"\2\0\0")]
-    staged(some, [(None, value, []) for value in records])
+    stage_records(some, [(None, value, []) for value in records])
     get_client.cache_clear()
     registry.withheld.add(withheld_id)
     report = some.verify()
@@ -262,10 +256,10 @@ NAMES = {
 def test_writer_and_verifier_agree_on_names_and_nulls_of_avro_however_they_are_written(
     registry: SchemaRegistry, format: str
 ) -> None:
-    some = world(registry, {"format": {"type": format}}, {"value": "avro"})
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"value": "avro"})
     number = registry.add(NAMES)
     data = [b"\0\0\0\0\2\0\0", b"\2\2\2\4\2\0\0", b"\2\4\4\0\0\0\0"]
-    agree(some, [(None, framed(number, one), []) for one in data], 1)
+    require_agreement(some, [(None, framed(number, one), []) for one in data], 1)
     assert some.verify().dead_letters == 0
 
 
@@ -275,12 +269,12 @@ def test_strangers_among_the_records_leave_the_hour_comparable(
     registry: SchemaRegistry, converter: str, format: str
 ) -> None:
     """Ids that no registry has, and schemas that no compiler takes: their records alone are dead letters."""
-    some = world(registry, {"format": {"type": format}}, {"value": converter})
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"value": converter})
     good, kind, data = GOOD[converter]
     sound = framed(registry.add(good, kind), data)
     strange = [framed(registry.add(schema, kind), data) for schema in STRANGE[converter].values()]
     records = [sound, framed(2**32 - 1, data), framed(7, data), *strange, sound]
-    staged(some, [(None, value, []) for value in records])
+    stage_records(some, [(None, value, []) for value in records])
     report = some.verify()
     assert (report.differences, report.missing, report.duplicated, report.not_compared) == ((), 0, 0, 0)
     assert report.compared >= 2

@@ -14,9 +14,9 @@ from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.protobuf import message_columns
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake_tests.lake.verify.test_framed import world
-from s3lake_tests.lake.verify.test_writer_agrees import connect_value, staged
-from s3lake_tests.lake.verify.world import VerifiedTopic
+from s3lake_tests.kit.connect_messages import connect_texts
+from s3lake_tests.lake.verify.staged_records import stage_records
+from s3lake_tests.lake.verify.world import VerifiedTopic, build_registered_topic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}
@@ -34,7 +34,7 @@ def values(converter: str, registry: SchemaRegistry) -> dict[str, bytes]:
             return {name: json.dumps(row).encode() for name, row in FIELDS.items()}
         case "connect_json":
             rows = {name: {field: str(value) for field, value in row.items()} for name, row in FIELDS.items()}
-            return {name: connect_value(**row) for name, row in rows.items()}
+            return {name: connect_texts(**row) for name, row in rows.items()}
         case "json_schema":
             number = registry.add(JSON_ROW, "JSON")
             return {name: framed(number, json.dumps(row).encode()) for name, row in FIELDS.items()}
@@ -51,8 +51,8 @@ def values(converter: str, registry: SchemaRegistry) -> dict[str, bytes]:
 
 def landed(registry: SchemaRegistry, format: str, converter: str, value: bytes) -> VerifiedTopic:
     """A record in a file, landed in this process."""
-    made = world(registry, {"format": {"type": format}}, {"value": converter})
-    staged(made, [(None, value, [])])
+    made = build_registered_topic(registry, {"format": {"type": format}}, {"value": converter})
+    stage_records(made, [(None, value, [])])
     return made
 
 

@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.index.commit.documents import Read
 from s3lake.index.plan.tile import TileRange
 from s3lake.index.store import COMMIT
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -181,7 +181,7 @@ def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_c
 
 def put_next_to(world: VerifiedTopic, name: str, commit: str | None) -> str:
     """Put an object next to the files of a landed hour, as a copy of another commit's would be."""
-    staged(world, [(None, b"1", []), (None, b"2", [])])
+    stage_records(world, [(None, b"1", []), (None, b"2", [])])
     (file,) = world.manifests["c1"].files
     key = f"{file.key.rpartition('/')[0]}/{name}"
     world.store.put(key, b"1\n", metadata={} if commit is None else {COMMIT: commit})
@@ -219,5 +219,5 @@ def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped
 )
 def test_sidecars_and_dead_letters_are_listed_objects(template: str) -> None:
     world = VerifiedTopic(layout={"template": template}, sidecars={"keys": "json"}, errors={"tolerance": "all"})
-    staged(world, [(b"k", b"1", []), (b"k", b"{", [])])
+    stage_records(world, [(b"k", b"1", []), (b"k", b"{", [])])
     assert world.verify().clean

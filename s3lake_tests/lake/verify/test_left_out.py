@@ -7,9 +7,9 @@ import pytest
 
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.schema.columns.types import Columns, List, Primitive, Struct
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import datum, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
 from s3lake_tests.records.schema.registry.server import framed, serving
 
 INT, TEXT = Primitive.INT64, Primitive.STRING
@@ -48,7 +48,7 @@ def missing_and_duplicated(world: VerifiedTopic) -> tuple[int, int]:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_fields_that_a_contract_drops_are_not_missing(format: str, envelope: dict[str, Any] | None) -> None:
     world = VerifiedTopic(format={"type": format}, schema=DROP, envelope=envelope)
-    staged(
+    stage_records(
         world,
         [(None, json.dumps(value).encode(), []) for value in VALUES],
         KNOWN if envelope is None else {"value": Struct(KNOWN)},
@@ -81,7 +81,7 @@ def test_fields_that_a_schema_fills_or_drops_are_not_missing(format: str, compat
         old, new = registry.add(OLD), registry.add(NEW)
         before = [framed(old, datum(OLD, {"id": number, "to": {"zip": "a"}})) for number in range(2)]
         later = framed(new, datum(NEW, {"id": 9, "to": {"zip": "b", "street": "s"}, "note": "n"}))
-        staged(world, [(None, value, []) for value in (*before, later)])
+        stage_records(world, [(None, value, []) for value in (*before, later)])
         (manifest,) = world.manifests.values()
         report = world.verify()
         assert (report.differences, report.landed, len(manifest.files)) == ((), 3, 1)

@@ -10,8 +10,8 @@ import pytest
 from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake_tests.lake.verify.test_framed import world
-from s3lake_tests.lake.verify.test_writer_agrees import agree, staged
+from s3lake_tests.lake.verify.staged_records import require_agreement, stage_records
+from s3lake_tests.lake.verify.world import build_registered_topic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 INNER = {"type": "struct", "fields": [{"field": "a", "type": "string", "optional": True, "default": "x"}]}
@@ -68,11 +68,11 @@ def raws(converter: str, registry: SchemaRegistry) -> list[bytes]:
 def test_writer_and_verifier_agree_on_nulls_and_defaults(
     registry: SchemaRegistry, converter: str, format: str, sides: tuple[str, ...]
 ) -> None:
-    some = world(
+    some = build_registered_topic(
         registry, {"format": {"type": format}}, {"key": converter, "value": converter, "null_to_default": sides}
     )
     values = raws(converter, registry)
-    agree(some, [(value, value, []) for value in values], 1)
+    require_agreement(some, [(value, value, []) for value in values], 1)
 
 
 @pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
@@ -87,7 +87,9 @@ def test_a_default_where_a_null_is_right_and_the_reverse_are_found(
         return read(raw, dataclasses.replace(wanted, null_to_default=not wanted.null_to_default))
 
     monkeypatch.setitem(CONVERTERS, converter, dataclasses.replace(CONVERTERS[converter], read=read_otherwise))
-    some = world(registry, {"format": {"type": format}}, {"value": converter, "null_to_default": sides})
-    staged(some, [(None, value, []) for value in raws(converter, registry)])
+    some = build_registered_topic(
+        registry, {"format": {"type": format}}, {"value": converter, "null_to_default": sides}
+    )
+    stage_records(some, [(None, value, []) for value in raws(converter, registry)])
     report = some.verify()
     assert report.missing == report.duplicated > 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake_tests.lake.verify.test_writer_agrees import CLOCK_MS, Record, agree, staged
+from s3lake_tests.lake.verify.staged_records import CLOCK_MS, Record, require_agreement, stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic, texts
 
 RECORDS: list[Record] = [
@@ -59,7 +59,7 @@ def transformed(chain: str, sink: dict[str, Any] = FORMATS["json"]) -> VerifiedT
 @pytest.mark.parametrize("sink", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_transformed_records_are_compared_and_a_changed_one_is_found(chain: str, sink: dict[str, Any]) -> None:
-    agree(transformed(chain, sink), RECORDS, 1)
+    require_agreement(transformed(chain, sink), RECORDS, 1)
 
 
 ORDER = {
@@ -123,7 +123,7 @@ def test_records_with_a_schema_are_compared_with_their_types(chain: str, format:
         errors={"tolerance": "all"},
         flush={"count": 1 if format == "bytes" else 3},
     )
-    agree(world, TYPED_RECORDS, 1)
+    require_agreement(world, TYPED_RECORDS, 1)
 
 
 @pytest.mark.parametrize("key", ["string", "json"])
@@ -139,12 +139,12 @@ def test_keys_and_values_of_envelopes_are_compared_with_their_types(chain: str, 
         flush={"count": 3},
     )
     records = [(b'{"k":1}' if key == "json" else b"k", value, headers) for _, value, headers in TYPED_RECORDS[:2]]
-    agree(world, [*records, (b'{"k":2}', None, [])], 1)
+    require_agreement(world, [*records, (b'{"k":2}', None, [])], 1)
 
 
 def test_records_of_a_merged_commit_are_transformed_with_the_time_of_each_micro_batch() -> None:
     world = transformed("computed")
-    staged(world, RECORDS[:2])
+    stage_records(world, RECORDS[:2])
     world.change("c1", clocks=((0, 1, CLOCK_MS - 1), (0, 2, CLOCK_MS)))
     assert not world.verify().clean  # the first record was landed with the other time
     world.change("c1", clocks=((0, 1, CLOCK_MS), (0, 2, CLOCK_MS)))
@@ -153,7 +153,7 @@ def test_records_of_a_merged_commit_are_transformed_with_the_time_of_each_micro_
 
 def test_a_record_that_the_transforms_refuse_must_be_a_dead_letter() -> None:
     world = transformed("cast")
-    staged(world, RECORDS[:2])
+    stage_records(world, RECORDS[:2])
     world.log.records[0][1] = (world.log.records[0][1][0], b"no JSON")
     report = world.verify()
     assert "offset 1 is not a dead letter, and the transforms refuse it" in texts(report, "missing")[0]
@@ -168,7 +168,7 @@ def test_a_record_that_the_transforms_refuse_must_be_a_dead_letter() -> None:
 )
 def test_a_commit_of_other_transforms_is_counted_and_clean(sink: dict[str, Any], reason: str) -> None:
     world = transformed("renamed")
-    staged(world, RECORDS)
+    stage_records(world, RECORDS)
     world.sink = VerifiedTopic(**sink, errors={"tolerance": "all"}).sink
     report = world.verify()
     assert (report.clean, report.compared, report.not_compared) == (True, 0, 4)
@@ -194,7 +194,7 @@ def test_a_commit_of_sql_is_counted_and_its_rows_and_kafkas_records_are_as_many_
 
 def test_a_commit_into_which_dead_letters_were_replayed_is_counted() -> None:
     world = transformed("computed")
-    staged(world, RECORDS)
+    stage_records(world, RECORDS)
     world.change("c1", clocks=())
     report = world.verify()
     assert (report.clean, report.not_compared) == (True, 4)

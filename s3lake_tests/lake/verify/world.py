@@ -27,6 +27,7 @@ from s3lake.records.schema.columns.arrow_types import from_arrow
 from s3lake.records.schema.columns.types import to_document
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.codecs import compress
+from s3lake_tests.records.schema.registry.server import SchemaRegistry
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -300,3 +301,14 @@ def difference_types(report: VerifyReport) -> set[str]:
 
 def texts(report: VerifyReport, type: str) -> list[str]:
     return [difference.detail for difference in report.differences if difference.type == type]
+
+
+def build_registered_topic(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> VerifiedTopic:
+    count = 1 if sink["format"]["type"] == "bytes" else 3
+    return VerifiedTopic(
+        **sink,
+        converter={**converter, "registry": {"url": registry.url}},
+        errors={"tolerance": "all"},
+        nulls="skip",
+        flush={"count": count},
+    )

@@ -27,8 +27,8 @@ from s3lake.land.change.retention import expire_hours
 from s3lake.land.target import TopicSink
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.stores import RacingStore, crash_everywhere
+from s3lake_tests.lake.verify.random_records import records
 from s3lake_tests.lake.verify.sinks import sinks
-from s3lake_tests.lake.verify.test_writer_agrees import records
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, run_change
 

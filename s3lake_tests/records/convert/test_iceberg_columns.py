@@ -9,8 +9,8 @@ from s3lake.config.model import Sink
 from s3lake.land import binding
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import from_document, to_document
+from s3lake_tests.kit.connect_messages import connect_message, field, struct
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.json.test_connect_json import field, message, struct
 
 TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": "sqlite://"}}
 
@@ -62,7 +62,7 @@ def test_a_field_with_the_name_of_the_tables_partition_is_refused() -> None:
 
 
 def test_a_schema_whose_type_the_table_cannot_hold_refuses_its_records() -> None:
-    value = message(struct(field("n", "double")), {"n": 0.5})
+    value = connect_message(struct(field("n", "double")), {"n": 0.5})
     found = convert(value, columns={"n": "int64"}, converter="connect_json")
     assert found.refused == {0: "field 'n' is double, and int64 in the sink's table, which cannot hold both"}
     assert convert(value, columns={"n": "float"}, converter="connect_json").refused == {}

@@ -10,8 +10,8 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.fit.contract import Contract
 from s3lake.records.schema.columns.types import Columns, Decimal, List, Map, Primitive, Struct
+from s3lake_tests.kit.avro_messages import avro_message, record
 from s3lake_tests.records.convert.batches import batch, table
-from s3lake_tests.records.convert.read.avro.test_avro_values import message, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 INT, TEXT = Primitive.INT64, Primitive.STRING
@@ -159,7 +159,7 @@ def test_another_type_of_a_schema_refuses_its_records() -> None:
     with serving() as registry:
         conversion = _conversion(registry, Contract(on_type_change="dead_letter", columns=KNOWN), "parquet")
         changed = record(("id", "string"), name="a.Order")
-        found = convert_batch(conversion, batch(message(registry, changed, {"id": "x"})), KNOWN)
+        found = convert_batch(conversion, batch(avro_message(registry, changed, {"id": "x"})), KNOWN)
     assert found.refused == {0: "field 'id' is string, its column is int64, and schema.on_type_change allows none"}
 
 
@@ -178,12 +178,12 @@ def _conversion(registry: SchemaRegistry, contract: Contract, format: str) -> Co
 
 def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> ConvertedBatch:
     values = [
-        message(registry, V1, {"id": 1, "to": {"zip": "1"}, "also": []}),
-        message(
+        avro_message(registry, V1, {"id": 1, "to": {"zip": "1"}, "also": []}),
+        avro_message(
             registry,
             V2,
             {"id": 2, "to": {"zip": "2", "street": "s"}, "also": [{"zip": "4", "street": "t"}], "note": "n"},
         ),
-        message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "also": [], "note": None}),
+        avro_message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "also": [], "note": None}),
     ]
     return convert_batch(_conversion(registry, replace(contract, columns=KNOWN), format), batch(*values), KNOWN)

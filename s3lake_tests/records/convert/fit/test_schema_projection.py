@@ -8,8 +8,8 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
+from s3lake_tests.kit.avro_messages import avro_message, record
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import message, record
 from s3lake_tests.records.schema.registry.server import serving
 
 V1 = record(("id", "int"), ("to", record(("zip", "string"), name="a.To")))
@@ -36,8 +36,8 @@ def files(compatibility: str, *batches: list[tuple[Any, Any]], format: str = "pa
         for records in batches:
             messages = []
             for schema, value in records:
-                first = numbers.setdefault(str(schema), message(registry, schema, value))[:5]
-                messages.append(first + message(registry, schema, value)[5:])
+                first = numbers.setdefault(str(schema), avro_message(registry, schema, value))[:5]
+                messages.append(first + avro_message(registry, schema, value)[5:])
             converted = convert_batch(conversion, batch(*messages), {}, projector)
             assert converted.refused == {}
             for name, count in converted.fields_left_out.items():

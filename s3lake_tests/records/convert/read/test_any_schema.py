@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.test_strangers import GOOD
+from s3lake_tests.records.convert.read.strange_schemas import GOOD
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 WORDS = re.findall(

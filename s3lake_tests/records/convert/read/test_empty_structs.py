@@ -16,10 +16,11 @@ from s3lake.lake.table.hive.spelling import HIVE, ROWS
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import PLACEHOLDER, from_document
 from s3lake.records.schema.columns.union import unify_columns
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import datum, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, record
-from s3lake_tests.records.convert.read.protobuf.test_unknown_fields import landed, part
+from s3lake_tests.records.convert.read.landed_rows import leave_out_placeholders, read_landed_rows
+from s3lake_tests.records.convert.read.protobuf.wire_format import field_bytes
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 EMPTY = f"struct<{PLACEHOLDER}: string>"
@@ -72,13 +73,13 @@ message Google { google.protobuf.Empty a = 1; }
 """
 NEW_PROTO = 'syntax = "proto3"; message Field { Joined a = 1; } message Joined { string b = 1; }'
 PROTOBUF = {
-    "a field": (2, part(1, b""), b""),
-    "a nested field": (3, part(1, part(1, b"")), part(1, b"")),
-    "a list": (4, part(1, b"") * 2, b""),
-    "a map": (5, part(1, part(1, b"k") + part(2, b"")), b""),
-    "a map by number": (6, part(1, part(1, 5) + part(2, b"")), b""),
-    "a union": (7, part(1, b""), part(2, b"")),
-    "google.protobuf.Empty": (8, part(1, b""), b""),
+    "a field": (2, field_bytes(1, b""), b""),
+    "a nested field": (3, field_bytes(1, field_bytes(1, b"")), field_bytes(1, b"")),
+    "a list": (4, field_bytes(1, b"") * 2, b""),
+    "a map": (5, field_bytes(1, field_bytes(1, b"k") + field_bytes(2, b"")), b""),
+    "a map by number": (6, field_bytes(1, field_bytes(1, 5) + field_bytes(2, b"")), b""),
+    "a union": (7, field_bytes(1, b""), field_bytes(2, b"")),
+    "google.protobuf.Empty": (8, field_bytes(1, b""), b""),
 }
 
 
@@ -140,16 +141,6 @@ def world(registry: SchemaRegistry, converter: str, format: str, *, key: str = "
     )
 
 
-def bare(value: Any) -> Any:
-    """A value without placeholders and nulls."""
-    match value:
-        case dict():
-            return {name: bare(one) for name, one in value.items() if one is not None and name != PLACEHOLDER}
-        case list():
-            return list(map(bare, value))
-    return value
-
-
 def expected(converter: str, place: str, *, is_set: bool) -> Any:
     if place == "a union":
         member = {"avro": ("Joined", "Left"), "protobuf": ("joined", "left")}[converter][not is_set]
@@ -170,8 +161,10 @@ def test_a_struct_without_fields_tells_set_from_unset(
     registry: SchemaRegistry, converter: str, place: str, format: str
 ) -> None:
     made = world(registry, converter, format)
-    staged(made, [(None, make(registry, converter, place, is_set=is_set), []) for is_set in (True, False)])
-    assert list(map(bare, landed(made))) == [expected(converter, place, is_set=is_set) for is_set in (True, False)]
+    stage_records(made, [(None, make(registry, converter, place, is_set=is_set), []) for is_set in (True, False)])
+    assert list(map(leave_out_placeholders, read_landed_rows(made))) == [
+        expected(converter, place, is_set=is_set) for is_set in (True, False)
+    ]
     assert made.verify().clean
 
 
@@ -180,7 +173,7 @@ def test_a_struct_without_fields_tells_set_from_unset(
 def test_verify_finds_one_that_is_lost(registry: SchemaRegistry, converter: str, place: str, format: str) -> None:
     unset = make(registry, converter, place, is_set=False)
     made = world(registry, converter, format)
-    staged(made, [(None, unset, [])])
+    stage_records(made, [(None, unset, [])])
     made.log.records[0] = {0: (made.log.records[0][0][0], make(registry, converter, place, is_set=True))}
     report = made.verify()
     assert (report.missing, report.duplicated) == (1, 1)
@@ -198,8 +191,8 @@ WHOLE = {
 @pytest.mark.parametrize("converter", WHOLE)
 def test_a_whole_value_without_fields_is_a_row(registry: SchemaRegistry, converter: str, format: str) -> None:
     made = world(registry, converter, format)
-    staged(made, [(None, WHOLE[converter](registry), []) for _ in range(3)])
-    assert list(map(bare, landed(made))) == [{}] * 3
+    stage_records(made, [(None, WHOLE[converter](registry), []) for _ in range(3)])
+    assert list(map(leave_out_placeholders, read_landed_rows(made))) == [{}] * 3
     assert made.verify().clean
 
 
@@ -210,9 +203,9 @@ def test_in_an_envelope_a_key_or_value_without_fields_differs_from_null(
 ) -> None:
     empty = WHOLE[converter](registry)
     made = world(registry, converter, format, key=converter, envelope={"fields": ["key", "value"]}, nulls="write")
-    staged(made, [(empty, empty, []), (None, empty, []), (empty, None, [])])
-    rows = [(row.get("key"), row.get("value")) for row in landed(made)]
-    assert list(map(bare, map(list, rows))) == [[{}, {}], [None, {}], [{}, None]]
+    stage_records(made, [(empty, empty, []), (None, empty, []), (empty, None, [])])
+    rows = [(row.get("key"), row.get("value")) for row in read_landed_rows(made)]
+    assert list(map(leave_out_placeholders, map(list, rows))) == [[{}, {}], [None, {}], [{}, None]]
     assert made.verify().clean
 
 
@@ -221,7 +214,7 @@ def test_in_an_envelope_a_key_or_value_without_fields_differs_from_null(
 def test_a_key_without_fields_is_in_its_sidecar(registry: SchemaRegistry, converter: str, format: str) -> None:
     empty = WHOLE[converter](registry)
     made = world(registry, converter, "json", key=converter, sidecars={"keys": format})
-    staged(made, [(empty, empty, []), (empty, empty, [])])
+    stage_records(made, [(empty, empty, []), (empty, empty, [])])
     assert made.verify().clean
     (manifest,) = made.manifests.values()
     assert [(file.stream, file.records) for file in manifest.files] == [("data", 2), ("keys", 2)]
@@ -229,7 +222,7 @@ def test_a_key_without_fields_is_in_its_sidecar(registry: SchemaRegistry, conver
 
 def test_avro_files_of_the_producers_bytes_keep_the_empty_record(registry: SchemaRegistry) -> None:
     made = world(registry, "avro", "avro")
-    staged(made, [(None, make(registry, "avro", "a field", is_set=is_set), []) for is_set in (True, False)])
+    stage_records(made, [(None, make(registry, "avro", "a field", is_set=is_set), []) for is_set in (True, False)])
     (manifest,) = made.manifests.values()
     reader = fastavro.reader(io.BytesIO(made.store.objects[manifest.files[0].key][0]))
     assert list(reader) == [{"a": {}}, {"a": None}]
@@ -245,7 +238,7 @@ def test_a_schema_that_gets_its_first_field_joins(registry: SchemaRegistry, conv
             registry.add(
                 'syntax = "proto3"; message Field { Joined a = 1; } message Joined { string b = 1; }', "PROTOBUF"
             ),
-            b"\0" + part(1, part(1, b"x")),
+            b"\0" + field_bytes(1, field_bytes(1, b"x")),
         ),
         "connect_json": lambda: json.dumps(
             {
@@ -259,11 +252,13 @@ def test_a_schema_that_gets_its_first_field_joins(registry: SchemaRegistry, conv
     }
     made = world(registry, converter, format)
     old = [make(registry, converter, "a field", is_set=is_set) for is_set in (True, False)]
-    staged(made, [(None, value, []) for value in (*old, new_of[converter]())])
+    stage_records(made, [(None, value, []) for value in (*old, new_of[converter]())])
     (manifest,) = made.manifests.values()
     types = from_document(manifest.columns or {})
     assert str(types["a"]) == f"struct<{PLACEHOLDER}: string, b: string>"
-    assert sorted(map(str, map(bare, landed(made)))) == sorted(map(str, [{"a": {}}, {}, {"a": {"b": "x"}}]))
+    assert sorted(map(str, map(leave_out_placeholders, read_landed_rows(made)))) == sorted(
+        map(str, [{"a": {}}, {}, {"a": {"b": "x"}}])
+    )
     assert made.verify().clean
 
 
@@ -276,17 +271,20 @@ def _new_avro(registry: SchemaRegistry) -> bytes:
 def test_more_properties_of_an_object_without_are_counted(registry: SchemaRegistry) -> None:
     made = world(registry, "json_schema", "parquet")
     number = registry.add(_object(**NO_PROPERTIES), "JSON")
-    staged(made, [(None, framed(number, b'{"a": {"b": 1}}'), [])])
+    stage_records(made, [(None, framed(number, b'{"a": {"b": 1}}'), [])])
     (manifest,) = made.manifests.values()
-    assert (manifest.counts.fields_left_out, list(map(bare, landed(made)))) == ({"a.b": 1}, [{"a": {}}])
+    assert (manifest.counts.fields_left_out, list(map(leave_out_placeholders, read_landed_rows(made)))) == (
+        {"a.b": 1},
+        [{"a": {}}],
+    )
     assert made.verify().clean
 
 
 def test_an_object_that_may_have_any_property_is_its_text(registry: SchemaRegistry) -> None:
     made = world(registry, "json_schema", "parquet")
     number = registry.add(_object(type="object"), "JSON")
-    staged(made, [(None, framed(number, b'{"a": {"b": 1}}'), [])])
-    assert landed(made) == [{"a": '{"b":1}'}]
+    stage_records(made, [(None, framed(number, b'{"a": {"b": 1}}'), [])])
+    assert read_landed_rows(made) == [{"a": '{"b":1}'}]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -294,7 +292,7 @@ def test_an_object_that_may_have_any_property_is_its_text(registry: SchemaRegist
 def test_nulls_in_lists_and_maps_are_there(registry: SchemaRegistry, place: str, format: str) -> None:
     schema, *values = NULLS[place]
     made = world(registry, "avro", format)
-    staged(made, [(None, framed(registry.add(schema), datum(schema, value)), []) for value in values])
+    stage_records(made, [(None, framed(registry.add(schema), datum(schema, value)), []) for value in values])
     (manifest,) = made.manifests.values()
     body = made.store.objects[manifest.files[0].key][0]
     if format == "json":
@@ -310,8 +308,8 @@ def test_nulls_in_lists_and_maps_are_there(registry: SchemaRegistry, place: str,
 def test_the_placeholder_is_no_new_field_of_a_contract(registry: SchemaRegistry, rule: str) -> None:
     made = world(registry, "avro", "parquet", schema={"on_new_field": rule})
     recorded = {"a": grammar.parse("struct<b: string>")}
-    staged(made, [(None, make(registry, "avro", "a field", is_set=True), [])], recorded)
-    assert list(map(bare, landed(made))) == [{"a": {}}]
+    stage_records(made, [(None, make(registry, "avro", "a field", is_set=True), [])], recorded)
+    assert list(map(leave_out_placeholders, read_landed_rows(made))) == [{"a": {}}]
     assert made.verify().clean
 
 
@@ -323,9 +321,9 @@ def test_a_transform_sees_a_struct_without_fields(registry: SchemaRegistry, step
         "ReplaceField$Value": {"exclude": "a"},
     }[step]
     made = world(registry, "avro", "parquet", transforms=[{"type": step, "options": options}])
-    staged(made, [(None, make(registry, "avro", "a field", is_set=is_set), []) for is_set in (True, False)])
+    stage_records(made, [(None, make(registry, "avro", "a field", is_set=is_set), []) for is_set in (True, False)])
     rows = {"InsertField$Value": [{"a": {}, "s": "x"}, {"s": "x"}]}
-    assert list(map(bare, landed(made))) == rows.get(step, [{}, {}])
+    assert list(map(leave_out_placeholders, read_landed_rows(made))) == rows.get(step, [{}, {}])
     assert made.verify().clean
 
 

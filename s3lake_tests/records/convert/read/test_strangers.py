@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,8 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read import wire_format
 from s3lake_tests.records.convert.batches import batch
+from s3lake_tests.records.convert.read.strange_schemas import GOOD, STRANGE
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
-
-GOOD = {
-    "avro": ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}, "AVRO", b"\x0e"),
-    "json_schema": ({"type": "object", "properties": {"a": {"type": "integer"}}}, "JSON", b'{"a":7}'),
-    "protobuf": ('syntax = "proto3"; message R { int64 a = 1; }', "PROTOBUF", b"\0\x08\x07"),
-}
-"""A schema with a column `a`, its kind, and data in which that is 7."""
-HALF = r'"\ud800"'
 
 
 @pytest.fixture
@@ -70,39 +62,6 @@ def test_a_key_with_an_id_beyond_a_registrys_refuses_its_record_alone(registry: 
     found = convert_batch(conversion, batch(b"{}", b"{}", keys=keys), {})
     assert list(found.refused) == [1]
     assert "schema id 4294967295: a registry's ids are at most" in found.refused[1]
-
-
-STRANGE: dict[str, dict[str, Any]] = {
-    "avro": {
-        "doc": f'{{"type":"record","name":"R","doc":{HALF},"fields":[{{"name":"a","type":"long"}}]}}',
-        "name": f'{{"type":"record","name":{HALF},"fields":[{{"name":"a","type":"long"}}]}}',
-        "field": f'{{"type":"record","name":"R","fields":[{{"name":{HALF},"type":"long"}}]}}',
-        "symbol": f'{{"type":"record","name":"R","fields":[{{"name":"a","type":'
-        f'{{"type":"enum","name":"E","symbols":[{HALF}]}}}}]}}',
-        "default": f'{{"type":"record","name":"R","fields":[{{"name":"a","type":"string","default":{HALF}}}]}}',
-        "property": f'{{"type":"record","name":"R","x":{HALF},"fields":[{{"name":"a","type":"long"}}]}}',
-        "deep": '{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000,
-        "number": '{"type":"fixed","name":"F","size":' + "9" * 5_000 + "}",
-        "not a schema": "5",
-    },
-    "json_schema": {
-        "description": f'{{"description":{HALF},"properties":{{"a":{{"type":"integer"}}}}}}',
-        "title": f'{{"title":{HALF},"properties":{{"a":{{"type":"integer"}}}}}}',
-        "default": f'{{"properties":{{"a":{{"type":"string","default":{HALF}}}}}}}',
-        "name": f'{{"properties":{{{HALF}:{{"type":"integer"}}}}}}',
-        "const": f'{{"properties":{{"a":{{"const":{HALF}}}}}}}',
-        "deep": '{"items":' * 5_000 + "{}" + "}" * 5_000,
-        "number": '{"properties":{"a":{"type":"integer","connect.index":' + "9" * 5_000 + "}}}",
-        "not a schema": "5",
-    },
-    "protobuf": {
-        "half a character": 'syntax = "proto3"; message R { int64 a = 1; } // \ud800',
-        "zero": 'syntax = "proto3"; message R { int64 \0 a = 1; }',
-        "deep": 'syntax = "proto3"; ' + "message M {" * 500 + " int64 a = 1;" + "}" * 500,
-        "number": 'syntax = "proto3"; message R { int64 a = ' + "9" * 5_000 + "; }",
-        "not a schema": "AAAA",
-    },
-}
 
 
 @pytest.mark.parametrize(("converter", "kind"), [(name, kind) for name, kinds in STRANGE.items() for kind in kinds])

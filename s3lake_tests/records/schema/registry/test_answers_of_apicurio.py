@@ -9,8 +9,8 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.registry import Client, UnknownSchema
 from s3lake.records.schema.registry.connection import Connection
+from s3lake_tests.kit.avro_messages import record
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.schema.registry.apicurio import Apicurio
 from s3lake_tests.records.schema.registry.server import framed
 

@@ -12,7 +12,7 @@ import pytest
 from s3lake.land import binding
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.protobuf.test_protobuf_values import of
+from s3lake_tests.records.convert.read.protobuf.shop_messages import message_class
 from s3lake_tests.records.schema.registry.server import datum, framed, serving
 from s3lake_tests.records.transform.chain.test_schemas import sink
 from s3lake_tests.records.transform.families.test_debezium import DELETE, EVENT, TYPE, unwrap
@@ -79,7 +79,7 @@ PLAIN_EVENTS: list[dict[str, Any]] = [
 
 def of_protobuf(event: dict[str, Any]) -> bytes:
     """The third message of the schema."""
-    return b"\2\4" + bytes(of("shop.orders.Envelope", PROTO)(**event).SerializeToString())
+    return b"\2\4" + bytes(message_class("shop.orders.Envelope", PROTO)(**event).SerializeToString())
 
 
 def envelope(*columns: dict[str, Any], name: str = "srv.s.t.Envelope") -> dict[str, Any]:

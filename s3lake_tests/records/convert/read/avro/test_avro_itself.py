@@ -28,7 +28,7 @@ from s3lake.records.encode.column_bytes import ENCODED
 from s3lake.records.schema.columns.types import PLACEHOLDER
 from s3lake_tests.kit.avro_records import Avro, Case, is_valid, random_cases, start_avro, write_datum
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_datum_columns import in_numbers
+from s3lake_tests.records.convert.read.avro.one_by_one import to_numbers
 from s3lake_tests.records.encode.written_files import written
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -259,7 +259,7 @@ def _compare_columns(case: Case, found: ConvertedBatch, cells: list[Any], counts
     kept = [cell for row, cell in enumerate(cells) if row not in found.refused]
     for part in found.parts:
         table = pq.read_table(io.BytesIO(written(FileFormat("parquet", "none"), [part.streams["data"]])))
-        numbers = pa.schema([field.with_type(in_numbers(field.type)) for field in table.schema])
+        numbers = pa.schema([field.with_type(to_numbers(field.type)) for field in table.schema])
         rows = [
             {field.name: from_arrow(field.type, row[field.name]) for field in table.schema}
             for row in table.cast(numbers).to_pylist()

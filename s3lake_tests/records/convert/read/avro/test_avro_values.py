@@ -3,11 +3,9 @@ refused.
 """
 
 import datetime
-import io
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pytest
 
 from s3lake.errors import TransientError
@@ -16,30 +14,11 @@ from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import registry as module
 from s3lake.records.schema.columns.types import fields_of, from_document, to_document
+from s3lake_tests.kit.avro_messages import avro_message, datum, logical, record
 from s3lake_tests.records.convert.batches import batch, parts
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 UTC = datetime.timezone.utc
-
-
-def record(*fields: tuple[str, Any], name: str = "com.acme.Order", **more: Any) -> dict[str, Any]:
-    space, _, short = name.rpartition(".")
-    members = [{"name": called, "type": kind} for called, kind in fields]
-    return {"type": "record", "name": short, "namespace": space, "fields": members, **more}
-
-
-def logical(kind: str, called: str, /, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "logicalType": called, **more}
-
-
-def datum(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
-    return out.getvalue()
-
-
-def message(registry: SchemaRegistry, schema: Any, value: Any) -> bytes:
-    return framed(registry.add(schema), datum(schema, value))
 
 
 def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "skip", **more: Any) -> Conversion:
@@ -50,7 +29,7 @@ def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "
 
 
 def test_a_field_of_nulls_has_no_column(registry: SchemaRegistry) -> None:
-    value = message(registry, record(("n", "int"), ("a", "null")), {"n": 7, "a": None})
+    value = avro_message(registry, record(("n", "int"), ("a", "null")), {"n": 7, "a": None})
     converted = convert_batch(conversion(registry), batch(value), {})
     assert (parts(converted), converted.seen) == ([(None, [{"n": 7}])], from_document({"n": "int32"}))
 
@@ -71,14 +50,16 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
 
 def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: SchemaRegistry) -> None:
     schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
-    converted = convert_batch(conversion(registry), batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
+    converted = convert_batch(
+        conversion(registry), batch(avro_message(registry, schema, ("com.two.Inner", {"c": 1}))), {}
+    )
     assert parts(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
     assert converted.parts[0].names[0].as_py() == "io.confluent.connect.avro.Union"
 
 
 def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
     converted = convert_batch(
-        conversion(registry), batch(message(registry, "string", "a"), message(registry, "string", "b")), {}
+        conversion(registry), batch(avro_message(registry, "string", "a"), avro_message(registry, "string", "b")), {}
     )
     assert parts(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
     assert converted.parts[0].names.to_pylist() == [None, None]
@@ -94,7 +75,7 @@ def test_types_of_references_are_known(registry: SchemaRegistry) -> None:
 
 def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: SchemaRegistry) -> None:
     old, new = record(("a", "int")), record(("a", "long"), ("b", ["null", "string"]))
-    values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
+    values = [avro_message(registry, old, {"a": 1}), avro_message(registry, new, {"a": 2, "b": "x"})]
     converted = convert_batch(conversion(registry), batch(*values, values[0]), {})
     assert parts(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
     assert to_document(converted.seen) == {"a": "int64", "b": "string"}
@@ -103,7 +84,7 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
 
 
 def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str:
-    good = message(registry, record(("a", "int")), {"a": 1})
+    good = avro_message(registry, record(("a", "int")), {"a": 1})
     converted = convert_batch(conversion(registry, format), batch(good, value, good), {})
     assert list(converted.refused) == [1]
     assert [part.rows.to_pylist() for part in converted.parts] == [[0, 2]]
@@ -190,7 +171,7 @@ def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch
 
 
 def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: SchemaRegistry) -> None:
-    values = [None, message(registry, ["null", "string"], None)]
+    values = [None, avro_message(registry, ["null", "string"], None)]
     assert convert_batch(conversion(registry, nulls="skip"), batch(*values), {}).skipped == 2
     assert list(convert_batch(conversion(registry, nulls="fail"), batch(*values), {}).refused) == [0, 1]
     (part,) = convert_batch(conversion(registry, "json", nulls="write"), batch(*values), {}).parts
@@ -199,8 +180,8 @@ def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: Sche
 
 def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> None:
     by = Conversion("avro", "avro", "parquet", "skip", registry=registry.connection, keyed=True)
-    key = message(registry, record(("id", "int"), name="Key"), {"id": 5})
-    (part,) = convert_batch(by, batch(message(registry, record(("a", "int")), {"a": 1}), keys=[key]), {}).parts
+    key = avro_message(registry, record(("id", "int"), name="Key"), {"id": 5})
+    (part,) = convert_batch(by, batch(avro_message(registry, record(("a", "int")), {"a": 1}), keys=[key]), {}).parts
     assert part.keys.to_pylist() == [b'{"id":5}']
     assert part.values.to_pylist() == [b'{"a":1}']
 
@@ -209,8 +190,8 @@ def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> No
 def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegistry, format: str) -> None:
     envelope = RecordEnvelope("record", ("key", "value"), "t")
     by = Conversion("avro", "avro", format, "skip", envelope, registry=registry.connection)
-    keys = [message(registry, "long", 5), b"broken", message(registry, "long", 6)]
-    value = message(registry, record(("a", logical("int", "date"))), {"a": datetime.date(1970, 1, 2)})
+    keys = [avro_message(registry, "long", 5), b"broken", avro_message(registry, "long", 6)]
+    value = avro_message(registry, record(("a", logical("int", "date"))), {"a": datetime.date(1970, 1, 2)})
     converted = convert_batch(by, batch(value, value, value, keys=keys), {})
     assert list(converted.refused) == [1]
     assert converted.refused[1].startswith("key: the first byte is 0x62")

@@ -11,9 +11,9 @@ from s3lake.lake.verify.decode_avro import build_avro_reader
 from s3lake.records.convert.read.avro import avro_values
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.schema.registry.connection import Connection
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.avro.test_avro_values import record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
@@ -68,7 +68,7 @@ def test_a_corrupt_record_is_refused_between_two_that_land(registry: SchemaRegis
     messages = [framed(number, head + data) for data in (sound, corrupt, sound)]
     converter = {"value": "avro", "registry": {"url": registry.url}}
     world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
-    staged(world, [(None, message, []) for message in messages])
+    stage_records(world, [(None, message, []) for message in messages])
     report = world.verify()
     assert (report.differences, report.landed, report.dead_letters) == ((), 2, 1)
     (dead_letter,) = [json.loads(body) for key, (body, *_) in world.store.objects.items() if "dead" in key]

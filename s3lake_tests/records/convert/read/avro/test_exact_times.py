@@ -10,12 +10,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import datum, logical, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import datum, logical, record
-from s3lake_tests.records.convert.read.avro.test_datum_columns import one_by_one
-from s3lake_tests.records.convert.read.avro.test_spliced import file, schema_in
+from s3lake_tests.records.convert.read.avro.avro_files import read_avro_schema, write_avro_file
+from s3lake_tests.records.convert.read.avro.one_by_one import one_by_one
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 US = 1_795_162_500_123_456
@@ -84,10 +84,10 @@ def test_it_is_a_time_in_its_own_precision_in_files_and_a_number_in_json_and_to_
         assert cells.cast(pa.int32() if time.arrow.bit_width == 32 else pa.int64()).to_pylist() == [time.number]
 
     (part,) = landed(registry, "avro", value).parts
-    (field,) = schema_in(part.streams["data"])["fields"]
+    (field,) = read_avro_schema(part.streams["data"])["fields"]
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
     assert branches[-1] == time.schema | {"logicalType": LOGICAL[time.column]}
-    assert raw(time) in file(part.streams["data"])
+    assert raw(time) in write_avro_file(part.streams["data"])
 
     (text,) = landed(registry, "json", value).parts[0].streams["data"].to_pylist()
     assert json.loads(text) == {"a": time.number}
@@ -111,7 +111,7 @@ def test_landed_exact_times_are_verified(format: str) -> None:
             converter={"value": "avro", "registry": {"url": registry.url, "times": "exact"}},
             nulls="write",
         )
-        staged(world, [(None, framed(registry.add(schema), datum(plain, values)), [])])
+        stage_records(world, [(None, framed(registry.add(schema), datum(plain, values)), [])])
         report = world.verify()
         assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
 
@@ -195,7 +195,7 @@ def test_debezium_s_types_of_a_side_are_verified(converter: str, format: str, si
             nulls="write",
             **({"envelope": {"fields": ["key", "value"]}} if side == "key" else {}),
         )
-        staged(world, [(key, value, [])])
+        stage_records(world, [(key, value, [])])
         report = world.verify()
         assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
 
@@ -255,6 +255,6 @@ def test_timestamps_of_protobuf_are_verified(format: str, times: str) -> None:
             format={"type": format},
             converter={"value": "protobuf", "registry": {"url": registry.url}, "times": times},
         )
-        staged(world, [(None, value, [])])
+        stage_records(world, [(None, value, [])])
         report = world.verify()
         assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)

@@ -10,10 +10,10 @@ import pytest
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import logical, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 DECIMAL = logical("bytes", "decimal")
@@ -76,7 +76,7 @@ def test_an_invalid_logical_type_is_ignored_wherever_it_stands(
     for format in ("parquet", "json", "avro", "csv"):
         converter = {"value": "avro", "registry": {"url": registry.url}}
         world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
-        staged(world, [(None, message, [])])
+        stage_records(world, [(None, message, [])])
         report = world.verify()
         (manifest,) = world.manifests.values()
         has_cell = format != "csv" or ("<" not in expected and "<" not in column)
@@ -111,7 +111,7 @@ def test_a_schema_file_may_have_an_invalid_logical_type(tmp_path: Path, invalid:
     (tmp_path / "a.avsc").write_text(json.dumps(record(("a", kind))))
     registry = {"schema_file": str(tmp_path / "a.avsc")}
     world = VerifiedTopic(format={"type": "parquet"}, converter={"value": "avro", "registry": registry})
-    staged(world, [(None, datum(record(("a", plain(kind))), {"a": value}), [])])
+    stage_records(world, [(None, datum(record(("a", plain(kind))), {"a": value}), [])])
     assert (world.verify().differences, world.verify().landed) == ((), 1)
 
 

@@ -11,12 +11,12 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.avro.datums import MOST_WEIGHTLESS
 from s3lake.records.schema.columns.types import PLACEHOLDER
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.kit.avro_messages import logical, record
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import logical, record
-from s3lake_tests.records.convert.read.avro.test_datum_columns import same
-from s3lake_tests.records.convert.read.avro.test_spliced import schema_in
+from s3lake_tests.records.convert.read.avro.avro_files import read_avro_schema
+from s3lake_tests.records.convert.read.avro.one_by_one import convert_both_ways
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 EMPTY = {"type": "record", "name": "com.acme.Empty", "fields": []}
@@ -62,7 +62,7 @@ NOTHING: dict[str, tuple[Any, Any, Any, Any, str]] = {
 def land(registry: SchemaRegistry, format: str, message: bytes) -> tuple[VerifiedTopic, Any]:
     converter = {"value": "avro", "registry": {"url": registry.url}}
     world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
-    staged(world, [(None, message, [])])
+    stage_records(world, [(None, message, [])])
     report = world.verify()
     assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
     (manifest,) = world.manifests.values()
@@ -101,7 +101,7 @@ def test_an_avro_file_keeps_the_empty_record_of_its_producer(registry: SchemaReg
     message = framed(registry.add(schema), datum(schema, value))
     convert = Conversion("string", "avro", "avro", "write", registry=registry.connection)
     (part,) = convert_batch(convert, batch(message), {}).parts
-    found = schema_in(part.streams["data"])
+    found = read_avro_schema(part.streams["data"])
     assert found["fields"][0]["type"] == EMPTY
     assert found["fields"][2]["type"] == {"type": "array", "items": "com.acme.Empty"}
 
@@ -112,7 +112,7 @@ def test_few_bytes_cannot_ask_for_more_items_than_memory_holds(registry: SchemaR
     many, one = datum("long", MOST_WEIGHTLESS), datum("long", 1)
     endless = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
     datums = [one + many + b"\0\0", datum("long", 2) + many + b"\0" + one + b"\0\0", one + endless + b"\0\0"]
-    found = same(registry, batch(*(framed(number, data) for data in datums)))
+    found = convert_both_ways(registry, batch(*(framed(number, data) for data in datums)))
     assert found.refused == dict.fromkeys(
         (1, 2), f"the data does not fit schema id {number}: more than 1000 items that take no bytes"
     )
@@ -149,7 +149,7 @@ def test_a_decimal_of_many_digits_is_a_text_and_in_a_table_if_its_value_fits(
     for format in ("parquet", "avro"):
         converter = {"value": "avro", "registry": {"url": registry.url}}
         world = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
-        staged(world, [(None, message, [])])
+        stage_records(world, [(None, message, [])])
         report = world.verify()
         assert (report.differences, report.landed) == ((), int(column is not None))
         (manifest,) = world.manifests.values()

@@ -8,8 +8,8 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake_tests.lake.verify.test_framed import world
-from s3lake_tests.lake.verify.test_writer_agrees import agree
+from s3lake_tests.lake.verify.staged_records import require_agreement
+from s3lake_tests.lake.verify.world import build_registered_topic
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
@@ -101,8 +101,10 @@ def test_keys_have_a_rule_of_their_own(registry: SchemaRegistry) -> None:
 def test_writer_and_verifier_agree_on_nulls_of_avro(
     registry: SchemaRegistry, format: str, sides: tuple[str, ...]
 ) -> None:
-    some = world(registry, {"format": {"type": format}}, {"key": "avro", "value": "avro", "null_to_default": sides})
-    agree(some, [(value, value, []) for value in raws(registry)], 1)
+    some = build_registered_topic(
+        registry, {"format": {"type": format}}, {"key": "avro", "value": "avro", "null_to_default": sides}
+    )
+    require_agreement(some, [(value, value, []) for value in raws(registry)], 1)
 
 
 @pytest.mark.parametrize("type", ["int", ["null", "int"]], ids=str)

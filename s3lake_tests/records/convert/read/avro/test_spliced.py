@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from s3lake.lake.objects.avro_objects import open_rows
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
-from s3lake.records.encode import FileFormat
 from s3lake.records.schema.columns.types import PLACEHOLDER
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_datum_columns import KINDS, fresh, record
-from s3lake_tests.records.encode.written_files import written
+from s3lake_tests.records.convert.read.avro.avro_files import read_avro_schema, write_avro_file
+from s3lake_tests.records.convert.read.avro.random_datums import KINDS, numbered_record, rename_types
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed
 
 SIZE = {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}
@@ -31,17 +30,9 @@ def landed(registry: SchemaRegistry, format: str, *values: bytes | None, **more:
     )
 
 
-def file(payload: pa.RecordBatch) -> bytes:
-    return written(FileFormat("avro", "none"), [payload])
-
-
-def schema_in(payload: pa.RecordBatch) -> Any:
-    return json.loads(fastavro.reader(io.BytesIO(file(payload))).metadata["avro.schema"])
-
-
 def rows(payload: pa.RecordBatch) -> str:
     """By their text: no NaN is equal to itself."""
-    return str(list(fastavro.reader(io.BytesIO(file(payload)))))
+    return str(list(fastavro.reader(io.BytesIO(write_avro_file(payload)))))
 
 
 def field(kind: Any) -> dict[str, Any]:
@@ -54,8 +45,8 @@ def test_the_file_has_the_producers_schema_and_bytes(registry: SchemaRegistry) -
     number = registry.add(schema)
     datums = [b"\2\x02\x04\x02", b"\0\x04\0"]
     (part,) = landed(registry, "avro", *(framed(number, data) for data in datums)).parts
-    assert schema_in(part.streams["data"]) == schema
-    assert b"".join(datums) in file(part.streams["data"])
+    assert read_avro_schema(part.streams["data"]) == schema
+    assert b"".join(datums) in write_avro_file(part.streams["data"])
     assert rows(part.streams["data"]) == "[{'a': 1, 'b': 2, 'c': 'L'}, {'a': None, 'b': 2, 'c': 'S'}]"
 
 
@@ -63,7 +54,7 @@ def test_a_padded_integer_which_java_refuses_is_written_again(registry: SchemaRe
     number, padded = registry.add(field("int")), b"\x82\x80\x80\x80\x80\0"
     (part,) = landed(registry, "avro", framed(number, padded)).parts
     assert rows(part.streams["data"]) == "[{'a': 1}]"
-    assert padded not in file(part.streams["data"])
+    assert padded not in write_avro_file(part.streams["data"])
 
 
 @pytest.mark.parametrize("valued", [False, True])
@@ -99,7 +90,7 @@ def test_values_that_would_not_read_back_as_their_column_are_encoded_again(
     schema = field("int")
     schema["fields"].append({"name": "b", "type": kind})
     (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2" + data)).parts
-    assert schema_in(part.streams["data"])["fields"][0] == {"name": "a", "type": "int"}
+    assert read_avro_schema(part.streams["data"])["fields"][0] == {"name": "a", "type": "int"}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +121,7 @@ def test_a_type_that_stands_twice_is_defined_once(registry: SchemaRegistry) -> N
         {"name": "c", "type": {"type": "array", "items": "Size"}},
     ]
     (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2\2\0\2\2\0")).parts
-    kinds = [one["type"] for one in schema_in(part.streams["data"])["fields"]]
+    kinds = [one["type"] for one in read_avro_schema(part.streams["data"])["fields"]]
     assert kinds == [SIZE, ["null", "com.acme.Size"], {"type": "array", "items": "com.acme.Size"}]
     assert rows(part.streams["data"]) == "[{'a': 'L', 'b': 'S', 'c': ['L']}]"
 
@@ -181,9 +172,9 @@ def without_connect(schema: Any) -> Any:
 def test_the_file_keeps_all_that_the_producers_schema_says(registry: SchemaRegistry) -> None:
     value = framed(registry.add(DEBEZIUM), datum(DEBEZIUM, ROW))
     (part,) = landed(registry, "avro", value).parts
-    assert schema_in(part.streams["data"]) == DEBEZIUM
+    assert read_avro_schema(part.streams["data"]) == DEBEZIUM
     (bare,) = landed(registry, "avro", value, connect_properties=False).parts
-    assert schema_in(bare.streams["data"]) == without_connect(DEBEZIUM) != DEBEZIUM
+    assert read_avro_schema(bare.streams["data"]) == without_connect(DEBEZIUM) != DEBEZIUM
 
 
 def test_a_file_written_from_columns_keeps_what_columns_can_say(registry: SchemaRegistry) -> None:
@@ -194,12 +185,12 @@ def test_a_file_written_from_columns_keeps_what_columns_can_say(registry: Schema
     fields["size"]["type"], fields["code"]["type"] = {"type": "string", "of": "shirts"}, {"type": "bytes", "hex": True}
     value = framed(registry.add(schema), datum(schema, {**ROW, "any": 5}))
     (part,) = landed(registry, "avro", value).parts
-    found = schema_in(part.streams["data"])
+    found = read_avro_schema(part.streams["data"])
     found["fields"].pop()
     fields["who"]["type"] |= {"name": "Who"}
     assert found == expected
     (bare,) = landed(registry, "avro", value, connect_properties=False).parts
-    found = schema_in(bare.streams["data"])
+    found = read_avro_schema(bare.streams["data"])
     found["fields"].pop()
     assert found == without_connect(expected)
 
@@ -225,7 +216,7 @@ def test_a_default_of_a_double_without_a_point_is_kept_with_one(registry: Schema
     schema = field("double")
     schema["fields"][0]["default"] = 0
     (part,) = landed(registry, "avro", framed(registry.add(schema), bytes(8))).parts
-    assert schema_in(part.streams["data"])["fields"][0] == {"name": "a", "type": "double", "default": 0.0}
+    assert read_avro_schema(part.streams["data"])["fields"][0] == {"name": "a", "type": "double", "default": 0.0}
     assert rows(part.streams["data"]) == "[{'a': 0.0}]"
 
 
@@ -235,7 +226,7 @@ def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaR
     numbers = [registry.add(field("int")), registry.add(message)]
     (part,) = landed(registry, "avro", *(framed(number, b"\2") for number in (*numbers, *numbers))).parts
     assert part.rows is None
-    assert schema_in(part.streams["data"]) == field("int")
+    assert read_avro_schema(part.streams["data"]) == field("int")
 
 
 def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None:
@@ -250,7 +241,7 @@ def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None
 @given(data=st.data())
 def test_files_read_back_as_if_their_columns_had_been_written(registry: SchemaRegistry, data: st.DataObject) -> None:
     kind, values = data.draw(KINDS)
-    schema = fresh(record(n="int", x=kind))
+    schema = rename_types(numbered_record(n="int", x=kind))
     found = data.draw(st.lists(values, min_size=1, max_size=8))
     number = registry.add(schema)
     messages = [framed(number, datum(schema, {"n": at, "x": value})) for at, value in enumerate(found)]
@@ -258,7 +249,7 @@ def test_files_read_back_as_if_their_columns_had_been_written(registry: SchemaRe
     assert (spliced.refused, spliced.seen) == (columns.refused, columns.seen)
     for part, expected in zip(spliced.parts, columns.parts, strict=True):
         # Times as the numbers that they are: Python has none after the year 9999.
-        texts = (str(list(open_rows(file(one.streams["data"]), "file")[1])) for one in (part, expected))
+        texts = (str(list(open_rows(write_avro_file(one.streams["data"]), "file")[1])) for one in (part, expected))
         found_text, wanted = (text.replace(f"'{PLACEHOLDER}': None", "") for text in texts)
         assert found_text == wanted
 
@@ -274,7 +265,7 @@ def test_a_file_has_the_name_that_a_transform_gave_its_schema(registry: SchemaRe
             }
         ],
     )
-    staged(world, [(None, framed(registry.add(DEBEZIUM), datum(DEBEZIUM, ROW)), [])])
+    stage_records(world, [(None, framed(registry.add(DEBEZIUM), datum(DEBEZIUM, ROW)), [])])
     (manifest,) = world.manifests.values()
     reader = fastavro.reader(io.BytesIO(world.store.objects[manifest.files[0].key][0]))
     schema = json.loads(reader.metadata["avro.schema"])

@@ -13,6 +13,7 @@ from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import connect_schema
 from s3lake.records.schema.columns.types import from_document, to_document
+from s3lake_tests.kit.connect_messages import connect_message, field, struct
 from s3lake_tests.records.convert.batches import batch, parts
 
 UTC = datetime.timezone.utc
@@ -23,21 +24,8 @@ def conversion(format: str = "parquet", nulls: str = "skip", *, given: dict[str,
     return Conversion("string", "connect_json", format, nulls, declared=from_document(given or {}))
 
 
-def field(called: str, kind: str, /, **more: Any) -> dict[str, Any]:
-    return {"field": called, "type": kind, "optional": True, **more}
-
-
-def struct(*fields: dict[str, Any], name: str | None = "com.acme.Order", **more: Any) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields), "name": name, "optional": False, **more}
-
-
-def message(schema: Any, payload: Any) -> bytes:
-    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    return b'{"schema":' + json.dumps(schema).encode() + b',"payload":' + text + b"}"
-
-
 def one(schema: Any, payload: Any, format: str = "parquet") -> Any:
-    converted = convert_batch(conversion(format), batch(message(schema, payload)), {})
+    converted = convert_batch(conversion(format), batch(connect_message(schema, payload)), {})
     assert converted.refused == {}
     (part,) = converted.parts
     (row,) = part.streams["data"].to_pylist()
@@ -45,7 +33,7 @@ def one(schema: Any, payload: Any, format: str = "parquet") -> Any:
 
 
 def refusal(schema: Any, payload: Any, format: str = "parquet") -> str:
-    converted = convert_batch(conversion(format), batch(message(schema, payload)), {})
+    converted = convert_batch(conversion(format), batch(connect_message(schema, payload)), {})
     assert converted.parts == ()
     return converted.refused[0]
 
@@ -124,7 +112,7 @@ def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
 def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() -> None:
     payload = b'{"b": "AA==", "a":1}'
     (part,) = convert_batch(
-        conversion("json"), batch(message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}
+        conversion("json"), batch(connect_message(struct(field("a", "int32"), field("b", "bytes")), payload)), {}
     ).parts
     assert part.streams["data"].to_pylist() == part.values.to_pylist() == [payload]
     assert part.names.to_pylist() == ["com.acme.Order"]
@@ -132,7 +120,13 @@ def test_a_line_is_the_payload_and_layout_reads_it_and_the_name_of_the_schema() 
 
 def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
     orders, users = struct(field("a", "int32")), struct(field("b", "int32"), name="com.acme.User")
-    values = [message(orders, {"a": 0}), message(users, {"b": 1}), b'{"c": 2}', b'{"c": 3}', message(orders, {"a": 4})]
+    values = [
+        connect_message(orders, {"a": 0}),
+        connect_message(users, {"b": 1}),
+        b'{"c": 2}',
+        b'{"c": 3}',
+        connect_message(orders, {"a": 4}),
+    ]
     (part,) = convert_batch(conversion("json"), batch(*values), {}).parts
     assert part.streams["data"].to_pylist() == [b'{"a": 0}', b'{"b": 1}', b'{"c": 2}', b'{"c": 3}', b'{"a": 4}']
     assert part.rows is None
@@ -141,7 +135,13 @@ def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
 
 def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
     orders, users = struct(field("a", "int32")), struct(field("b", "string"), name="com.acme.User")
-    values = [message(orders, {"a": 0}), message(users, {"b": "x"}), b'{"c": 2.5}', message(orders, {"a": 3}), b"{"]
+    values = [
+        connect_message(orders, {"a": 0}),
+        connect_message(users, {"b": "x"}),
+        b'{"c": 2.5}',
+        connect_message(orders, {"a": 3}),
+        b"{",
+    ]
     converted = convert_batch(conversion(), batch(*values), {})
     assert parts(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
     assert [part.names.to_pylist() for part in converted.parts] == [["com.acme.Order"] * 2, ["com.acme.User"], [None]]
@@ -157,14 +157,14 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 def test_schemas_that_differ_only_in_version_share_their_files(format: str) -> None:
-    values = batch(*(message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)))
+    values = batch(*(connect_message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)))
     assert parts(convert_batch(conversion(format), values, {})) == [
         ([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])
     ]
 
 
 def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema() -> None:
-    values = [message(struct(field("a", "int64"), name=None), {"a": 0}), b'{"a":1}'] * 2
+    values = [connect_message(struct(field("a", "int64"), name=None), {"a": 0}), b'{"a":1}'] * 2
     assert parts(convert_batch(conversion(), batch(*values), {})) == [
         ([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])
     ]
@@ -180,14 +180,14 @@ def test_a_null_schema_or_an_object_of_other_members_is_plain_json(value: bytes)
 
 
 def test_a_null_payload_is_a_null_value() -> None:
-    value = message(struct(field("a", "int32"), optional=True), None)
+    value = connect_message(struct(field("a", "int32"), optional=True), None)
     assert convert_batch(conversion(nulls="skip"), batch(value), {}).skipped == 1
     assert list(convert_batch(conversion(nulls="fail"), batch(value), {}).refused) == [0]
     assert parts(convert_batch(conversion(nulls="write"), batch(value), {})) == [(None, [{"a": None}])]
 
 
 def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
-    values = [message(struct(field("a", "int32")), {"a": 0}), b'{"a":"1970-01-02"}']
+    values = [connect_message(struct(field("a", "int32")), {"a": 0}), b'{"a":"1970-01-02"}']
     converted = convert_batch(conversion(given={"a": "date"}), batch(*values), {})
     assert parts(converted) == [([0], [{"a": 0}]), ([1], [{"a": datetime.date(1970, 1, 2)}])]
 
@@ -219,8 +219,12 @@ def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, sch
 
 def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     by = Conversion("connect_json", "connect_json", "parquet", "write", RecordEnvelope("record", ("key", "value"), "t"))
-    keys = [message({"type": "int32"}, 1), b'"plain"', None]
-    values = [message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}), b'{"b":1}', b'{"b":2}']
+    keys = [connect_message({"type": "int32"}, 1), b'"plain"', None]
+    values = [
+        connect_message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}),
+        b'{"b":1}',
+        b'{"b":2}',
+    ]
     converted = convert_batch(by, batch(*values, keys=keys), {})
     assert parts(converted) == [
         ([0], [{"key": 1, "value": {"a": datetime.datetime(1970, 1, 1, tzinfo=UTC)}}]),
@@ -234,7 +238,7 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
 def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, Any]) -> None:
     by = Conversion("connect_json", "connect_json", "avro", "write", RecordEnvelope("record", ("key", "value"), "t"))
     schema = struct(field("a", "int32", **optional), optional=True)
-    sent = message(schema, {"a": 1}), message(schema, None)
+    sent = connect_message(schema, {"a": 1}), connect_message(schema, None)
     assert parts(convert_batch(by, batch(*sent, keys=list(sent)), {})) == [
         (None, [{"key": {"a": 1}, "value": {"a": 1}}, {"key": None, "value": None}])
     ]
@@ -243,5 +247,7 @@ def test_a_null_payload_of_a_struct_is_null_in_an_envelope(optional: dict[str, A
 @pytest.mark.parametrize(("style", "is_refused"), [("flat", True), ("record", False)])
 def test_an_envelope_takes_the_name_of_a_records_schema(style: Any, is_refused: bool) -> None:
     by = Conversion("string", "connect_json", "avro", "write", RecordEnvelope(style, ("value",), "t"))
-    converted = convert_batch(by, batch(message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {})
+    converted = convert_batch(
+        by, batch(connect_message(struct(field("a", "int32"), name="my-topic.Value"), {"a": 1})), {}
+    )
     assert bool(converted.refused) == is_refused

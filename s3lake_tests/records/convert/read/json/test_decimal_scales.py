@@ -9,8 +9,8 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake_tests.lake.verify.test_framed import world
-from s3lake_tests.lake.verify.test_writer_agrees import agree
+from s3lake_tests.lake.verify.staged_records import require_agreement
+from s3lake_tests.lake.verify.world import build_registered_topic
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -117,6 +117,6 @@ def test_an_invalid_decimal_is_refused_with_its_place(scale: Any, payload: Any, 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro", "csv"])
 def test_writer_and_verifier_agree_on_decimals_of_any_scale(registry: SchemaRegistry, format: str) -> None:
-    some = world(registry, {"format": {"type": format}}, {"value": "connect_json"})
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"value": "connect_json"})
     values = [message(decimal_of(scale), to_base64(unscaled)) for scale, unscaled, *_ in SCALES]
-    agree(some, [(None, value, []) for value in values], 1)
+    require_agreement(some, [(None, value, []) for value in values], 1)

@@ -20,9 +20,9 @@ from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits
 from s3lake.records.schema.columns.types import Primitive, from_document, leaf_paths, to_document
 from s3lake.records.schema.columns.union import keep_integers
 from s3lake.records.schema.protobuf import compiler
+from s3lake_tests.kit.avro_messages import record
+from s3lake_tests.kit.connect_messages import connect_message, field, struct
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.avro.test_avro_values import record
-from s3lake_tests.records.convert.read.json.test_connect_json import field, message, struct
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, datum, framed, serving
 
 ONE, TWO = 1795478431311000001, 1795478431311000002
@@ -128,7 +128,7 @@ def of_avro(registry: SchemaRegistry, type: str, value: Any) -> bytes:
 
 def of_connect_json(_: SchemaRegistry, type: str, value: Any) -> bytes:
     kind = {"long": "int64", "int": "int32"}.get(type, type)
-    return message(struct(field("n", kind, optional=True)), {"n": value})
+    return connect_message(struct(field("n", kind, optional=True)), {"n": value})
 
 
 def of_json_schema(registry: SchemaRegistry, type: str, value: Any) -> bytes:
@@ -311,7 +311,7 @@ def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_othe
     other: str, type: str, integer: int
 ) -> None:
     schema = struct(field("d", type, optional=True), OTHERS[other])
-    values = batch(message(schema, {"d": integer}), message(schema, {"d": 5}))
+    values = batch(connect_message(schema, {"d": integer}), connect_message(schema, {"d": 5}))
     found = convert_batch(Conversion("string", "connect_json", "parquet", "skip"), values, {})
     assert list(found.refused) == [0]
     assert "does not hold exactly" in found.refused[0]

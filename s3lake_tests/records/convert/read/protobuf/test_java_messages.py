@@ -21,7 +21,7 @@ from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.kit.protobuf_messages import NEW, ROOT, SCALARS, Field, Java, Made, Schema, random_schema, start_java
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.convert.read.test_empty_structs import bare
+from s3lake_tests.records.convert.read.landed_rows import leave_out_placeholders
 
 pytestmark = pytest.mark.usefixtures("jvm")
 
@@ -206,7 +206,7 @@ def convert(schema: Schema, made: list[Made], format: str) -> tuple[ConvertedBat
             rows += [json.loads(line) for line in data.to_pylist()]
         else:
             rows += data.to_pylist(maps_as_pydicts="strict")
-    return done, list(map(bare, rows))
+    return done, list(map(leave_out_placeholders, rows))
 
 
 def compare(java: Java, seed: int, schemas: int) -> Counter[str]:

@@ -10,9 +10,10 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from s3lake.records.schema.protobuf import compiler, known_files
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.records.convert.read.protobuf.test_unknown_fields import NAN, landed, part, varint
+from s3lake_tests.records.convert.read.landed_rows import read_landed_rows
+from s3lake_tests.records.convert.read.protobuf.wire_format import NAN, field_bytes, varint
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 META = '[(confluent.field_meta) = {{ params: [{{key: "scale", value: "{}"}}, {{key: "precision", value: "{}"}}] }}]'
@@ -32,14 +33,14 @@ def landed_field(
     number = registry.add(f'syntax = "proto3"; {IMPORTS} message M {{ {field}; }}', "PROTOBUF")
     converter = {"value": "protobuf", "registry": {"url": registry.url}}
     made = VerifiedTopic(format={"type": format}, converter=converter, errors={"tolerance": "all"})
-    staged(made, [(None, framed(number, b"\0" + data), [])])
+    stage_records(made, [(None, framed(number, b"\0" + data), [])])
     (manifest,) = made.manifests.values()
-    return made, [row.get("c") for row in landed(made)], json.dumps((manifest.columns or {}).get("c"))
+    return made, [row.get("c") for row in read_landed_rows(made)], json.dumps((manifest.columns or {}).get("c"))
 
 
-DECIMAL = part(1, part(1, b"\x30\x39") + part(2, 5) + part(3, 2))
+DECIMAL = field_bytes(1, field_bytes(1, b"\x30\x39") + field_bytes(2, 5) + field_bytes(3, 2))
 """123.45"""
-DATE = part(1, part(1, 2026) + part(2, 11) + part(3, 21))
+DATE = field_bytes(1, field_bytes(1, 2026) + field_bytes(2, 11) + field_bytes(3, 21))
 KNOWN = {
     "a decimal": (f"confluent.type.Decimal c = 1 {META.format(2, 10)}", DECIMAL, '"decimal(10,2)"', Decimal("123.45")),
     "a decimal without a precision": (
@@ -48,7 +49,7 @@ KNOWN = {
     ),
     "a negative decimal": (
         f"confluent.type.Decimal c = 1 {META.format(0, 5)}",
-        *(part(1, part(1, b"\xff")), '"decimal(5,0)"', Decimal(-1)),
+        *(field_bytes(1, field_bytes(1, b"\xff")), '"decimal(5,0)"', Decimal(-1)),
     ),
     "a list of decimals": (
         f"repeated confluent.type.Decimal c = 1 {META.format(2, 10)}",
@@ -67,15 +68,26 @@ KNOWN = {
     "a date": ("google.type.Date c = 1", DATE, '"date"', datetime.date(2026, 11, 21)),
     "a date in a map": (
         "map<string, google.type.Date> c = 1",
-        *(part(1, part(1, b"k") + part(2, DATE[2:])), '{"map": "date"}', {"k": datetime.date(2026, 11, 21)}),
+        *(
+            field_bytes(1, field_bytes(1, b"k") + field_bytes(2, DATE[2:])),
+            '{"map": "date"}',
+            {"k": datetime.date(2026, 11, 21)},
+        ),
     ),
     "a time of day": (
         "google.type.TimeOfDay c = 1",
-        *(part(1, part(1, 8) + part(2, 15) + part(3, 7) + part(4, 9_999_999)), '"time"', datetime.time(8, 15, 7, 9000)),
+        *(
+            field_bytes(1, field_bytes(1, 8) + field_bytes(2, 15) + field_bytes(3, 7) + field_bytes(4, 9_999_999)),
+            '"time"',
+            datetime.time(8, 15, 7, 9000),
+        ),
     ),
     "an amount of money, which is any message": (
         "google.type.Money c = 1",
-        *(part(1, part(1, b"CHF")), '{"struct": {"currency_code": "string", "units": "int64", "nanos": "int32"}}'),
+        *(
+            field_bytes(1, field_bytes(1, b"CHF")),
+            '{"struct": {"currency_code": "string", "units": "int64", "nanos": "int32"}}',
+        ),
         {"currency_code": "CHF", "units": 0, "nanos": 0},
     ),
 }
@@ -103,16 +115,20 @@ def test_they_are_numbers_in_json(registry: SchemaRegistry) -> None:
 @pytest.mark.parametrize(
     ("field", "data", "why"),
     [
-        ("google.type.Date c = 1", part(1, part(1, 2026)), "field 'c' is not a day of the calendar"),
-        ("google.type.TimeOfDay c = 1", part(1, part(1, 24)), "field 'c' does not fit time"),
-        (KNOWN["a decimal"][0], part(1, part(1, b"\1") + part(3, 3)), "field 'c' does not fit decimal(10,2)"),
-        (KNOWN["a decimal"][0], part(1, part(1, b"\1" * 2000)), "field 'c' does not fit decimal(10,2)"),
+        ("google.type.Date c = 1", field_bytes(1, field_bytes(1, 2026)), "field 'c' is not a day of the calendar"),
+        ("google.type.TimeOfDay c = 1", field_bytes(1, field_bytes(1, 24)), "field 'c' does not fit time"),
+        (
+            KNOWN["a decimal"][0],
+            field_bytes(1, field_bytes(1, b"\1") + field_bytes(3, 3)),
+            "field 'c' does not fit decimal(10,2)",
+        ),
+        (KNOWN["a decimal"][0], field_bytes(1, field_bytes(1, b"\1" * 2000)), "field 'c' does not fit decimal(10,2)"),
         (
             "google.protobuf.Struct c = 1",
-            part(1, part(1, part(1, b"k") + part(2, NAN))),
+            field_bytes(1, field_bytes(1, field_bytes(1, b"k") + field_bytes(2, NAN))),
             "field 'c' holds NaN or an infinity, which JSON does not have: send it as a text",
         ),
-        ("repeated google.protobuf.Value c = 1", part(1, NAN), "field 'c[]' holds NaN or an infinity"),
+        ("repeated google.protobuf.Value c = 1", field_bytes(1, NAN), "field 'c[]' holds NaN or an infinity"),
     ],
 )
 def test_one_that_holds_what_its_column_does_not_is_refused_with_the_reason(
@@ -130,8 +146,8 @@ def test_a_message_that_only_has_a_known_name_is_a_struct(registry: SchemaRegist
     texts = ('syntax = "proto3"; package google.type; message Date { string text = 1; }',)
     number = registry.add(f"{texts[0]} message M {{ Date c = 1; }}", "PROTOBUF")
     made = VerifiedTopic(format={"type": "parquet"}, converter={"value": "protobuf", "registry": {"url": registry.url}})
-    staged(made, [(None, framed(number, b"\2\2" + part(1, part(1, b"x"))), [])])
-    assert landed(made) == [{"c": {"text": "x"}}]
+    stage_records(made, [(None, framed(number, b"\2\2" + field_bytes(1, field_bytes(1, b"x"))), [])])
+    assert read_landed_rows(made) == [{"c": {"text": "x"}}]
     assert made.verify().clean
 
 
@@ -171,13 +187,18 @@ _OF_METHODS = " ".join(
 def test_a_field_may_have_the_name_of_a_method(registry: SchemaRegistry, format: str, name: str) -> None:
     number = registry.add(f'syntax = "proto3"; {_OF_METHODS}', "PROTOBUF")
     made = VerifiedTopic(format={"type": format}, converter={"value": "protobuf", "registry": {"url": registry.url}})
-    one = part(1, b"w") + part(9, 1)
-    data = part(1, b"v") + part(2, one) + part(3, part(1, b"k") + part(2, one)) + part(9, 1)
+    one = field_bytes(1, b"w") + field_bytes(9, 1)
+    data = (
+        field_bytes(1, b"v")
+        + field_bytes(2, one)
+        + field_bytes(3, field_bytes(1, b"k") + field_bytes(2, one))
+        + field_bytes(9, 1)
+    )
     path = varint(2) + varint(2 * METHODS.index(name))
-    staged(made, [(None, framed(number, path + data), [])])
+    stage_records(made, [(None, framed(number, path + data), [])])
     (manifest,) = made.manifests.values()
     inner = {"o_0": {name: "w"}}
-    assert landed(made) == [{name: "v", "one": inner, "map": {"k": inner}}]
+    assert read_landed_rows(made) == [{name: "v", "one": inner, "map": {"k": inner}}]
     assert sorted(manifest.counts.fields_left_out) == ["#9", "map[].#9", "one.#9"]
     assert made.verify().clean
 
@@ -186,25 +207,28 @@ KEYS = [f"k{at}" for at in (5, 0, 3, 9, 1, 7)]
 
 
 def entries(number: int, keys: list[bytes], value: bytes) -> bytes:
-    return b"".join(part(number, key + value) for key in keys)
+    return b"".join(field_bytes(number, key + value) for key in keys)
 
 
-NAMED = [part(1, key.encode()) for key in KEYS]
-NUMBER = part(2, b"\x11" + bytes(8))
+NAMED = [field_bytes(1, key.encode()) for key in KEYS]
+NUMBER = field_bytes(2, b"\x11" + bytes(8))
 STRUCT = entries(1, NAMED, NUMBER)
 ORDERED = {
-    "a Struct": ("google.protobuf.Struct c = 1", part(1, STRUCT)),
-    "a Value": ("google.protobuf.Value c = 1", part(1, part(5, STRUCT))),
-    "a Struct in a list": ("google.protobuf.ListValue c = 1", part(1, part(1, part(5, STRUCT)))),
+    "a Struct": ("google.protobuf.Struct c = 1", field_bytes(1, STRUCT)),
+    "a Value": ("google.protobuf.Value c = 1", field_bytes(1, field_bytes(5, STRUCT))),
+    "a Struct in a list": ("google.protobuf.ListValue c = 1", field_bytes(1, field_bytes(1, field_bytes(5, STRUCT)))),
     "a Struct in a Struct": (
         "google.protobuf.Struct c = 1",
-        part(1, part(1, part(1, b"k") + part(2, part(5, STRUCT)))),
+        field_bytes(1, field_bytes(1, field_bytes(1, b"k") + field_bytes(2, field_bytes(5, STRUCT)))),
     ),
-    "Structs": ("repeated google.protobuf.Struct c = 1", part(1, STRUCT) * 2),
-    "Structs in a map": ("map<string, google.protobuf.Struct> c = 1", entries(1, NAMED, part(2, STRUCT))),
-    "a map": ("map<string, int32> c = 1", entries(1, NAMED, part(2, 1))),
-    "a map by number": ("map<int64, int32> c = 1", entries(1, [part(1, n) for n in (7, -1, 0, 9, 300)], part(2, 1))),
-    "a map by truth": ("map<bool, int32> c = 1", entries(1, [part(1, n) for n in (1, 0)], part(2, 1))),
+    "Structs": ("repeated google.protobuf.Struct c = 1", field_bytes(1, STRUCT) * 2),
+    "Structs in a map": ("map<string, google.protobuf.Struct> c = 1", entries(1, NAMED, field_bytes(2, STRUCT))),
+    "a map": ("map<string, int32> c = 1", entries(1, NAMED, field_bytes(2, 1))),
+    "a map by number": (
+        "map<int64, int32> c = 1",
+        entries(1, [field_bytes(1, n) for n in (7, -1, 0, 9, 300)], field_bytes(2, 1)),
+    ),
+    "a map by truth": ("map<bool, int32> c = 1", entries(1, [field_bytes(1, n) for n in (1, 0)], field_bytes(2, 1))),
 }
 
 
@@ -232,7 +256,7 @@ def test_the_entries_of_a_map_have_the_order_of_its_keys(
 
 def test_verify_takes_a_text_of_json_in_any_order_for_the_same(registry: SchemaRegistry) -> None:
     field = "google.protobuf.Struct c = 1"
-    made, _, _ = landed_field(registry, "json", field, part(1, STRUCT))
+    made, _, _ = landed_field(registry, "json", field, field_bytes(1, STRUCT))
     (manifest,) = made.manifests.values()
     (file,) = manifest.files
     text = {f"k{at}": 0.0 for at in range(10) if f"k{at}" in KEYS}

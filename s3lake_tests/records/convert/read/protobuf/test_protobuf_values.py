@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from google.protobuf import descriptor_pb2, json_format, message_factory
+from google.protobuf import descriptor_pb2
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
@@ -17,33 +17,10 @@ from s3lake.records.schema.connect_schema import SchemaError
 from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry.connection import Connection
 from s3lake_tests.records.convert.batches import batch
+from s3lake_tests.records.convert.read.protobuf.shop_messages import PROTO, full_message, message_class
 from s3lake_tests.records.encode.written_files import written
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
-PROTO = """
-syntax = "proto3";
-package shop;
-import "google/protobuf/timestamp.proto";
-import "google/protobuf/wrappers.proto";
-import "google/protobuf/struct.proto";
-import "google/protobuf/duration.proto";
-enum Colour { NONE = 0; RED = 1; }
-message Other { string name = 1; message Inner { int32 n = 1; } }
-message Order {
-  int32 i32 = 1; sint64 s64 = 2; uint32 u32 = 3; fixed64 u64 = 4; float f = 5; double d = 6; bool b = 7;
-  string text = 8; bytes raw = 9; Colour colour = 10; optional int32 maybe = 11;
-  repeated string tags = 12; map<string, int32> sizes = 13; map<int32, string> names = 14; Other other = 15;
-  oneof contact { string email = 16; Other person = 17; }
-  google.protobuf.Timestamp at = 18; google.protobuf.StringValue note = 19; google.protobuf.Struct free = 20;
-  google.protobuf.Duration took = 21; repeated Other others = 22;
-}
-"""
-FULL = {
-    "i32": -1, "s64": "-5", "u32": 4294967295, "u64": "7", "f": 0.5, "d": 0.1, "b": True, "text": "ü", "raw": "/w==",
-    "colour": "RED", "maybe": 0, "tags": ["a", "b"], "sizes": {"x": 1}, "names": {"7": "seven"},
-    "other": {"name": "o"}, "email": "a@b", "at": "2026-11-20T05:00:00.123Z", "note": "n", "free": {"a": [1.0]},
-    "took": "1.5s", "others": [{"name": "p"}, {}],
-}  # fmt: skip
 AT = datetime(2026, 11, 20, 5, 0, 0, 123000, timezone.utc)
 GOLDEN: list[tuple[str, str, Any, Any]] = [
     ("contact_0", "struct<email: string, person: struct<name: string>>", {"email": "a@b", "person": None}, None),
@@ -76,23 +53,13 @@ def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -
     return Conversion("string", "protobuf", format, "skip", registry=connection)
 
 
-def of(name: str, proto: str = PROTO, references: dict[str, str] | None = None) -> Any:
-    """The class of a message."""
-    descriptor = compiler.compile_message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
-    return message_factory.GetMessageClass(descriptor)
-
-
-def full() -> bytes:
-    return bytes(json_format.ParseDict(FULL, of("shop.Order")()).SerializeToString())
-
-
 def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -> ConvertedBatch:
     number = registry.add(PROTO, "PROTOBUF")
     return convert_batch(conversion(registry, format), batch(*(framed(number, b"\2\2" + each) for each in data)), {})
 
 
 def test_the_golden_table(registry: SchemaRegistry) -> None:
-    found = converted(registry, full(), b"")
+    found = converted(registry, full_message(), b"")
     assert not found.refused
     assert [(name, str(type)) for name, type in found.seen.items()] == [(name, type) for name, type, *_ in GOLDEN]
     (part,) = found.parts
@@ -114,9 +81,9 @@ def test_an_optional_field_whose_name_begins_with_an_underscore_is_a_column_of_i
 def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaRegistry) -> None:
     number = registry.add(PROTO, "PROTOBUF")
     values = [
-        framed(number, b"\0" + of("shop.Other")(name="first").SerializeToString()),
-        framed(number, b"\2\2" + full()),
-        framed(number, b"\4\0\0" + of("shop.Other.Inner")(n=3).SerializeToString()),
+        framed(number, b"\0" + message_class("shop.Other")(name="first").SerializeToString()),
+        framed(number, b"\2\2" + full_message()),
+        framed(number, b"\4\0\0" + message_class("shop.Other.Inner")(n=3).SerializeToString()),
     ]
     found = convert_batch(conversion(registry), batch(*values), {})
     assert [part.names[0].as_py() for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
@@ -125,8 +92,8 @@ def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaReg
 
 def test_only_the_value_that_is_not_a_message_is_refused(registry: SchemaRegistry) -> None:
     number = registry.add(PROTO, "PROTOBUF")
-    huge = of("shop.Order")(u64=2**63).SerializeToString()
-    data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]
+    huge = message_class("shop.Order")(u64=2**63).SerializeToString()
+    data = [b"\2\2" + full_message(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2", b"\1", b"\4\1\xff"]
     found = convert_batch(conversion(registry), batch(*(framed(number, each) for each in data), b"plain"), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [1]
     reasons = [found.refused[row] for row in range(1, 8)]
@@ -171,7 +138,7 @@ BILL = 'syntax = "proto3"; import "common/money.proto"; message Bill { common.Mo
 def test_a_schema_with_references(registry: SchemaRegistry) -> None:
     registry.add(COMMON, "PROTOBUF", subject="money")
     number = registry.add(BILL, "PROTOBUF", refers=[("common/money.proto", "money")])
-    bill = of("Bill", BILL, {"common/money.proto": COMMON})()
+    bill = message_class("Bill", BILL, {"common/money.proto": COMMON})()
     bill.total.currency, bill.total.units = "CHF", 5
     found = convert_batch(conversion(registry), batch(framed(number, b"\0" + bill.SerializeToString())), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"total": {"currency": "CHF", "units": 5}}]
@@ -234,20 +201,20 @@ def descriptor(**file: Any) -> str:
 def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry) -> None:
     """As confluent-kafka's serializer registers it."""
     file = descriptor_pb2.FileDescriptorProto()
-    of("shop.Order").DESCRIPTOR.file.CopyToProto(file)
+    message_class("shop.Order").DESCRIPTOR.file.CopyToProto(file)
     number = registry.add(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
-    found = convert_batch(conversion(registry), batch(framed(number, b"\2\2" + full())), {})
+    found = convert_batch(conversion(registry), batch(framed(number, b"\2\2" + full_message())), {})
     assert found.parts[0].streams["data"].column("i32").to_pylist() == [-1]
 
 
 def test_a_descriptor_set_needs_no_registry() -> None:
     files = descriptor_pb2.FileDescriptorSet()
-    of("shop.Order").DESCRIPTOR.file.CopyToProto(files.file.add())
+    message_class("shop.Order").DESCRIPTOR.file.CopyToProto(files.file.add())
     connection = Connection((), descriptors=files.SerializeToString(), message="shop.Order")
-    found = convert_batch(conversion(connection), batch(full(), None, b""), {})
+    found = convert_batch(conversion(connection), batch(full_message(), None, b""), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [2]
     missing = Connection((), descriptors=files.SerializeToString(), message="shop.Nothing")
-    (reason,) = convert_batch(conversion(missing), batch(full()), {}).refused.values()
+    (reason,) = convert_batch(conversion(missing), batch(full_message()), {}).refused.values()
     assert reason == (
         "converter.registry.descriptor_set: it has no message 'shop.Nothing'; it has shop.Order, shop.Other"
     )

@@ -4,18 +4,16 @@ Each place of an unknown number of an enum, and of an unknown field, is a row; `
 finds a field that was not counted.
 """
 
-import datetime
-import json
-import struct
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.records.convert.read.protobuf import messages
-from s3lake_tests.lake.verify.test_writer_agrees import staged
+from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
+from s3lake_tests.records.convert.read.landed_rows import read_landed_rows
+from s3lake_tests.records.convert.read.protobuf.wire_format import NAN, field_bytes
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 OLD = """
@@ -38,19 +36,6 @@ message Event {
 extend Event { optional string note = 100; optional Colour mood = 101; }
 extend Inner { optional string remark = 100; }
 """
-NAN = b"\x11" + struct.pack("<d", float("nan"))
-
-
-def part(number: int, data: bytes | int) -> bytes:
-    """A field of a message: an integer, or bytes with their length."""
-    if isinstance(data, int):
-        return varint(number << 3) + varint(data)
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def varint(number: int) -> bytes:
-    number &= 2**64 - 1
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
 
 
 @dataclass(frozen=True)
@@ -70,36 +55,49 @@ class Row:
 
 
 ROWS = {
-    "an enum": Row(part(2, 7), "colour", "7"),
-    "an enum's negative number": Row(part(2, -1), "colour", "-1"),
-    "an enum, of which the last counts": Row(part(2, 1) + part(2, 7), "colour", "7"),
-    "an enum with a default": Row(part(13, 7), "wanted", "7"),
-    "a list of enums": Row(part(3, 0) + part(3, 7) + part(3, 1), "colours", ["RED", "7", "BLUE"]),
-    "a list that came packed": Row(part(3, b"\0\7\1"), "colours", ["RED", "7", "BLUE"]),
-    "a packed list": Row(part(4, b"\0\7\1"), "packed", ["RED", "7", "BLUE"]),
-    "a packed list that came in parts": Row(part(4, b"\7\1") + part(4, 0), "packed", ["7", "BLUE", "RED"]),
-    "a map": Row(part(5, part(1, b"k") + part(2, 7)), "by_name", {"k": "7"}),
-    "a map by number": Row(part(6, part(1, 5) + part(2, 7)), "by_number", [{"key": 5, "value": "7"}]),
-    "a message": Row(part(7, part(1, 7)), "inner", {"colour": "7"}),
-    "a list of messages": Row(part(8, part(1, 7)) + part(8, b""), "inners", [{"colour": "7"}, {}]),
-    "a map of messages": Row(part(9, part(1, b"k") + part(2, part(1, 7))), "inner_of", {"k": {"colour": "7"}}),
-    "a oneof": Row(part(10, 7), "choice_0", {"chosen": "7"}),
-    "a oneof's message": Row(part(11, part(1, 7)), "choice_0", {"other": {"colour": "7"}}),
-    "a field": Row(part(20, 99), "id", None, ("#20",)),
-    "a field of bytes": Row(part(1, b"x") + part(20, b"abc"), "id", "x", ("#20",)),
-    "a field, twice": Row(part(20, 1) + part(20, 2), "id", None, ("#20",)),
-    "a field with the number of another wire type": Row(part(1, 5), "id", None, ("#1",)),
-    "a field of a message": Row(part(7, part(2, b"n") + part(9, 1)), "inner", {"name": "n"}, ("inner.#9",)),
-    "a field in a list": Row(part(8, part(9, 1)), "inners", [{}], ("inners[].#9",)),
-    "a field in a map": Row(part(9, part(1, b"k") + part(2, part(9, 1))), "inner_of", {"k": {}}, ("inner_of[].#9",)),
-    "a field in a oneof": Row(part(11, part(9, 1)), "choice_0", {"other": {}}, ("choice_0.other.#9",)),
-    "a group": Row(b"\x73" + part(1, 3) + part(5, 1) + b"\x74", "part", {"n": 3}, ("part.#5",)),
-    "an unknown group": Row(b"\xa3\1" + part(1, 3) + b"\xa4\1", "id", None, ("#20",)),
-    "an extension": Row(part(100, b"note"), "id", None, ("#100",)),
-    "an extension that is an enum": Row(part(101, 1), "id", None, ("#101",)),
-    "an extension of a message": Row(part(7, part(100, b"r")), "inner", {}, ("inner.#100",)),
-    "a timestamp's field": Row(part(15, part(1, 5) + part(9, 1)), "at", 5000, ("at.#9",)),
-    "a field of a Struct": Row(part(16, part(9, 1)), "free", "{}", ("free.#9",)),
+    "an enum": Row(field_bytes(2, 7), "colour", "7"),
+    "an enum's negative number": Row(field_bytes(2, -1), "colour", "-1"),
+    "an enum, of which the last counts": Row(field_bytes(2, 1) + field_bytes(2, 7), "colour", "7"),
+    "an enum with a default": Row(field_bytes(13, 7), "wanted", "7"),
+    "a list of enums": Row(field_bytes(3, 0) + field_bytes(3, 7) + field_bytes(3, 1), "colours", ["RED", "7", "BLUE"]),
+    "a list that came packed": Row(field_bytes(3, b"\0\7\1"), "colours", ["RED", "7", "BLUE"]),
+    "a packed list": Row(field_bytes(4, b"\0\7\1"), "packed", ["RED", "7", "BLUE"]),
+    "a packed list that came in parts": Row(
+        field_bytes(4, b"\7\1") + field_bytes(4, 0), "packed", ["7", "BLUE", "RED"]
+    ),
+    "a map": Row(field_bytes(5, field_bytes(1, b"k") + field_bytes(2, 7)), "by_name", {"k": "7"}),
+    "a map by number": Row(
+        field_bytes(6, field_bytes(1, 5) + field_bytes(2, 7)), "by_number", [{"key": 5, "value": "7"}]
+    ),
+    "a message": Row(field_bytes(7, field_bytes(1, 7)), "inner", {"colour": "7"}),
+    "a list of messages": Row(field_bytes(8, field_bytes(1, 7)) + field_bytes(8, b""), "inners", [{"colour": "7"}, {}]),
+    "a map of messages": Row(
+        field_bytes(9, field_bytes(1, b"k") + field_bytes(2, field_bytes(1, 7))), "inner_of", {"k": {"colour": "7"}}
+    ),
+    "a oneof": Row(field_bytes(10, 7), "choice_0", {"chosen": "7"}),
+    "a oneof's message": Row(field_bytes(11, field_bytes(1, 7)), "choice_0", {"other": {"colour": "7"}}),
+    "a field": Row(field_bytes(20, 99), "id", None, ("#20",)),
+    "a field of bytes": Row(field_bytes(1, b"x") + field_bytes(20, b"abc"), "id", "x", ("#20",)),
+    "a field, twice": Row(field_bytes(20, 1) + field_bytes(20, 2), "id", None, ("#20",)),
+    "a field with the number of another wire type": Row(field_bytes(1, 5), "id", None, ("#1",)),
+    "a field of a message": Row(
+        field_bytes(7, field_bytes(2, b"n") + field_bytes(9, 1)), "inner", {"name": "n"}, ("inner.#9",)
+    ),
+    "a field in a list": Row(field_bytes(8, field_bytes(9, 1)), "inners", [{}], ("inners[].#9",)),
+    "a field in a map": Row(
+        field_bytes(9, field_bytes(1, b"k") + field_bytes(2, field_bytes(9, 1))),
+        "inner_of",
+        {"k": {}},
+        ("inner_of[].#9",),
+    ),
+    "a field in a oneof": Row(field_bytes(11, field_bytes(9, 1)), "choice_0", {"other": {}}, ("choice_0.other.#9",)),
+    "a group": Row(b"\x73" + field_bytes(1, 3) + field_bytes(5, 1) + b"\x74", "part", {"n": 3}, ("part.#5",)),
+    "an unknown group": Row(b"\xa3\1" + field_bytes(1, 3) + b"\xa4\1", "id", None, ("#20",)),
+    "an extension": Row(field_bytes(100, b"note"), "id", None, ("#100",)),
+    "an extension that is an enum": Row(field_bytes(101, 1), "id", None, ("#101",)),
+    "an extension of a message": Row(field_bytes(7, field_bytes(100, b"r")), "inner", {}, ("inner.#100",)),
+    "a timestamp's field": Row(field_bytes(15, field_bytes(1, 5) + field_bytes(9, 1)), "at", 5000, ("at.#9",)),
+    "a field of a Struct": Row(field_bytes(16, field_bytes(9, 1)), "free", "{}", ("free.#9",)),
 }
 
 
@@ -112,38 +110,12 @@ def message(registry: SchemaRegistry, data: bytes) -> bytes:
     return framed(registry.add(OLD, "PROTOBUF"), b"\2\2" + data)
 
 
-def landed(world: VerifiedTopic) -> list[dict[str, Any]]:
-    """The rows of all files, as JSON has them, without nulls."""
-    (manifest,) = world.manifests.values()
-    rows = []
-    for file in (one for one in manifest.files if one.stream == "data"):
-        body = world.store.objects[file.key][0]
-        if world.sink.format.type == "json":
-            rows += [json.loads(line) for line in body.splitlines()]
-        else:
-            shape = ObjectShape.from_manifest(manifest)
-            for each in read_batches(shape, body, file.key, spark_columns.build_read_schema(shape)):
-                rows += each.to_pylist(maps_as_pydicts="strict")
-    return [without_nulls(row) for row in rows]
-
-
-def without_nulls(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
-        case list():
-            return list(map(without_nulls, value))
-        case datetime.datetime():
-            return int(value.timestamp() * 1000)
-    return value
-
-
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_fields_of_a_newer_producer_land_or_are_counted(registry: SchemaRegistry, row: Row, format: str) -> None:
     made = world(registry, format)
-    staged(made, [(None, message(registry, row.data), [])])
-    (found,) = landed(made)
+    stage_records(made, [(None, message(registry, row.data), [])])
+    (found,) = read_landed_rows(made)
     (manifest,) = made.manifests.values()
     assert (found.get(row.column), tuple(manifest.counts.fields_left_out)) == (row.value, row.left_out)
     assert made.verify().clean
@@ -155,7 +127,7 @@ def test_fields_of_keys_are_counted_apart_from_those_of_values(
 ) -> None:
     def land() -> VerifiedTopic:
         made = world(registry, format, key="protobuf", envelope={"fields": ["key", "value"]})
-        staged(made, [(message(registry, part(20, 1)), message(registry, part(1, b"v")), [])])
+        stage_records(made, [(message(registry, field_bytes(20, 1)), message(registry, field_bytes(1, b"v")), [])])
         return made
 
     made = land()
@@ -168,7 +140,19 @@ def test_fields_of_keys_are_counted_apart_from_those_of_values(
 
 def test_a_record_that_is_refused_counts_no_field(registry: SchemaRegistry) -> None:
     made = world(registry, "parquet")
-    staged(made, [(None, message(registry, part(20, 1) + part(16, part(1, part(1, b"k") + part(2, NAN)))), [])])
+    stage_records(
+        made,
+        [
+            (
+                None,
+                message(
+                    registry,
+                    field_bytes(20, 1) + field_bytes(16, field_bytes(1, field_bytes(1, b"k") + field_bytes(2, NAN))),
+                ),
+                [],
+            )
+        ],
+    )
     (manifest,) = made.manifests.values()
     assert (manifest.counts.fields_left_out, made.verify().dead_letters) == ({}, 1)
 
@@ -180,7 +164,7 @@ def test_verify_finds_a_field_that_nobody_counts(
 ) -> None:
     monkeypatch.setattr(messages, "UnknownFieldSet", lambda _: ())
     made = world(registry, format)
-    staged(made, [(None, message(registry, ROWS[name].data), [])])
+    stage_records(made, [(None, message(registry, ROWS[name].data), [])])
     report = made.verify()
     assert (report.missing, report.duplicated) == (1, 1)
 
@@ -188,8 +172,8 @@ def test_verify_finds_a_field_that_nobody_counts(
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 def test_fields_of_keys_in_a_sidecar_are_counted(registry: SchemaRegistry, format: str) -> None:
     made = world(registry, "json", key="protobuf", sidecars={"keys": format})
-    key, value = part(1, b"k") + part(20, 1), part(1, b"v") + part(21, 1)
-    staged(made, [(message(registry, key), message(registry, value), [])])
+    key, value = field_bytes(1, b"k") + field_bytes(20, 1), field_bytes(1, b"v") + field_bytes(21, 1)
+    stage_records(made, [(message(registry, key), message(registry, value), [])])
     (manifest,) = made.manifests.values()
     assert manifest.counts.fields_left_out == {"#21": 1, "key:#20": 1}
     assert made.verify().clean
@@ -199,10 +183,10 @@ def test_fields_of_keys_in_a_sidecar_are_counted(registry: SchemaRegistry, forma
 def test_a_chain_of_transforms_counts_them_too(registry: SchemaRegistry, format: str) -> None:
     insert = {"type": "InsertField$Value", "options": {"static.field": "s", "static.value": "x"}}
     made = world(registry, format, transforms=[insert])
-    staged(made, [(None, message(registry, part(1, b"v") + part(20, 1)), [])])
+    stage_records(made, [(None, message(registry, field_bytes(1, b"v") + field_bytes(20, 1)), [])])
     (manifest,) = made.manifests.values()
     assert manifest.counts.fields_left_out == {"#20": 1}
-    assert landed(made)[0]["s"] == "x"
+    assert read_landed_rows(made)[0]["s"] == "x"
     assert made.verify().clean
 
 
@@ -215,7 +199,7 @@ def test_properties_that_the_schema_of_a_key_does_not_name_are_counted(registry:
         envelope={"fields": ["key", "value"]},
     )
     both = framed(number, b'{"a": "x", "b": 1}')
-    staged(made, [(both, both, [])])
+    stage_records(made, [(both, both, [])])
     (manifest,) = made.manifests.values()
     assert manifest.counts.fields_left_out == {"b": 1, "key:b": 1}
     assert made.verify().clean
@@ -236,11 +220,18 @@ message Inner { int32 n = 1; }
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 def test_a_schema_of_an_edition_is_read_alike(registry: SchemaRegistry, format: str) -> None:
     made = world(registry, format)
-    inner = b"\x1b" + part(1, 5) + part(9, 1) + b"\x1c"
-    data = part(1, b"\0\7\1") + part(2, 9) + inner + part(5, 1) + part(5, 2) + part(6, part(1, b"k") + part(2, 7))
-    staged(made, [(None, framed(registry.add(EDITION, "PROTOBUF"), b"\0" + data), [])])
+    inner = b"\x1b" + field_bytes(1, 5) + field_bytes(9, 1) + b"\x1c"
+    data = (
+        field_bytes(1, b"\0\7\1")
+        + field_bytes(2, 9)
+        + inner
+        + field_bytes(5, 1)
+        + field_bytes(5, 2)
+        + field_bytes(6, field_bytes(1, b"k") + field_bytes(2, 7))
+    )
+    stage_records(made, [(None, framed(registry.add(EDITION, "PROTOBUF"), b"\0" + data), [])])
     (manifest,) = made.manifests.values()
     assert manifest.counts.fields_left_out == {"inner.#9": 1}
     row = {"colours": ["RED", "7", "BLUE"], "colour": "9", "inner": {"n": 5}, "always": 0}
-    assert landed(made) == [{**row, "spread": [1, 2], "by_name": {"k": "7"}}]
+    assert read_landed_rows(made) == [{**row, "spread": [1, 2], "by_name": {"k": "7"}}]
     assert made.verify().clean
