@@ -26,14 +26,14 @@ from s3lake.index.commit.documents import Manifest, Read, TopicHead
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of
-from s3lake.land import binding
 from s3lake.land.change.compact import compact_hours
 from s3lake.land.change.restore import Restore, restore_records
-from s3lake.land.given import GivenRecord, batch
-from s3lake.land.target import TopicSink
+from s3lake.land.request import stage_values
+from s3lake.land.request.in_process_tasks import KafkaRecord, to_record_batch
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Staging, StagingRows
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.schema.columns.types import Primitive, from_document, to_document
 from s3lake.source.kafka.reader import KafkaReader
 
@@ -101,8 +101,8 @@ class Hour:
 
 def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
     hour = Hour(format={"type": "parquet"}, flush={"size": f"{file_megabytes}MB"})
-    keys = binding.key_rule(hour.sink, TOPIC, hour_ms=hours.start_ms(HOUR))
-    staging = Staging(hour.store, keys, binding.file_rule(hour.sink), COMMIT)
+    keys = stage_values.build_key_layout(hour.sink, TOPIC, hour_ms=hours.start_ms(HOUR))
+    staging = Staging(hour.store, keys, stage_values.build_file_rule(hour.sink), COMMIT)
     group, offset = keys.fixed_group(0), 0
     assert group is not None
     while sum(file.bytes for file in staging.closed) < megabytes * 10**6:
@@ -137,17 +137,17 @@ def restoring(count: int) -> dict[str, Any]:
     hour = Hour(
         format={"type": "json"}, envelope={"style": "record", "fields": ["key", "value", "headers", "metadata"]}
     )
-    work = binding.build_work(hour.sink, TOPIC, lambda _: hour.store, HOUR, commit=COMMIT)
+    work = stage_values.build_work(hour.sink, TOPIC, lambda _: hour.store, HOUR, commit=COMMIT)
     stamp = hours.start_ms(HOUR)
     value = b'{"id": %d, "user": "user-%d", "type": "order", "amount": 12.5, "note": "' + b"x" * 120 + b'"}'
     records = [
-        GivenRecord(TOPIC, 0, number, stamp + number, b"k%d" % number, value % (number, number), (("source", b"web"),))
+        KafkaRecord(TOPIC, 0, number, stamp + number, b"k%d" % number, value % (number, number), (("source", b"web"),))
         for number in range(count)
     ]
-    (outcome,) = run(work, [batch(records[at : at + 10_000]) for at in range(0, count, 10_000)])
+    (outcome,) = run(work, [to_record_batch(records[at : at + 10_000]) for at in range(0, count, 10_000)])
     while isinstance(outcome, Grown):
         work = work.with_columns(from_document(outcome.columns))
-        (outcome,) = run(work, [batch(records)])
+        (outcome,) = run(work, [to_record_batch(records)])
     assert isinstance(outcome, Done)
     hour.entered(outcome.files, outcome.reads, None)
     with tempfile.TemporaryDirectory() as home, EmbeddedKafka.start(Path(home)) as kafka:

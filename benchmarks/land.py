@@ -14,9 +14,9 @@ from s3lake.config import model
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.land import spark
-from s3lake.land.landing import land
-from s3lake.land.observer import LandedHour
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import land
+from s3lake.land.topic.observer import LandedHour
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 

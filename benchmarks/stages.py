@@ -21,7 +21,7 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.records.schema.columns.types import from_document
@@ -98,7 +98,7 @@ def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
 def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
     """The work with the columns of its files, as a second micro-batch has them."""
     store = Counting("lake")
-    work = binding.build_work(sink, topic, lambda _: store, sink.start, commit="c")
+    work = stage_values.build_work(sink, topic, lambda _: store, sink.start, commit="c")
     for outcome in run(work, some):
         seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
         work = work.with_columns(merge_columns(work.columns, from_document(seen)))

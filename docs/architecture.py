@@ -65,7 +65,7 @@ TAKES = {
 
 BEGIN = (
     "Where to begin reading",
-    "1. land/landing.py: one landing, from offsets to the commit",
+    "1. land/hour/landing.py: one landing, from offsets to the commit",
     "2. land/task/pipeline.py: one Spark task",
     "3. index/commit/protocol.py: one commit",
     "4. config/model/sink.py: what a sink can be",

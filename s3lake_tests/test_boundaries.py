@@ -34,9 +34,7 @@ _IN_ORDER = """
     lake.verify
     land.adopt land.spark land.task.outcomes land.task.staging land.task.transformed_batch land.task.refused_records
     land.task.placed_rows land.task.task_output land.task.pipeline land.task.table_rows land.task.worker_daemon land.sql
-    land.binding land.engine land.given land.job
-    land.observer land.checks land.target land.change land.value land.landing land.opening land.shared_jobs land.fleet
-    land.preview
+    land.request land.micro_batch land.topic land.change land.hour land.many_topics land.preview
     orchestration definitions
     demo
     cli __main__
@@ -263,7 +261,7 @@ def test_no_modules_import_each_other_in_a_circle_for_type_checkers_only() -> No
 
 def test_no_stage_knows_a_configuration() -> None:
     stages = [found for found in _ours() if _within(found.importer, WITHOUT_CONFIGURATION)]
-    assert [str(found) for found in stages if _within(found.imported, ["config", "land.binding"])] == []
+    assert [str(found) for found in stages if _within(found.imported, ["config", "land.request.stage_values"])] == []
 
 
 def test_the_package_itself_imports_none_of_its_modules() -> None:

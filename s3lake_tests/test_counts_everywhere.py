@@ -24,8 +24,8 @@ from s3lake.index.plan.counts import CountDefinition, Counts, define_counts
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.prometheus import Scrape
-from s3lake.land.observer import LandedHour
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.observer import LandedHour
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.source.offsets import Lag
 from s3lake_tests.lake.verify.world import HOUR, TOPIC

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import Primitive, Struct, from_document
 from s3lake_tests.lake.verify.staged_records import stage_records
@@ -59,13 +59,13 @@ def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, A
     value = {"c": grammar.parse(text)}
     recorded = {"value": Struct(value)} if envelope is not None else value
     target = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).target()
-    binding.refuse_other_types(target.sink, target.topic, recorded)
+    stage_values.refuse_other_types(target.sink, target.topic, recorded)
 
 
 @pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
 def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
     target = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).target()
-    binding.refuse_other_types(target.sink, target.topic, from_document({"value": value}))
+    stage_values.refuse_other_types(target.sink, target.topic, from_document({"value": value}))
 
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)

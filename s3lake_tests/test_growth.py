@@ -19,9 +19,9 @@ from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import COMMIT
-from s3lake.land.engine import RunRequest
-from s3lake.land.landing import batch_limit, land, rewrite
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import batch_limit, land, rewrite
+from s3lake.land.request.read_request import RunTasks
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.orchestration import due_hours, sealed_hours, sensor_memory
 from s3lake.orchestration.catalog import Route
 from s3lake.orchestration.hour_metadata import hour_metadata
@@ -269,7 +269,7 @@ class TestTick:
         assert ratio <= 3
 
 
-def staged(target: TopicSink, attempt: Attempt, _run: RunRequest, files: int = 1) -> Staged:
+def staged(target: TopicSink, attempt: Attempt, _run: RunTasks, files: int = 1) -> Staged:
     """What Spark's tasks do, in as many files of one size."""
     target.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))

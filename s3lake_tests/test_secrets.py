@@ -24,8 +24,8 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.index.store.connection import S3Connection
 from s3lake.lake.forwarding.destination import open_destination
-from s3lake.land import opening
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests import planted
@@ -238,7 +238,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
         assets = []
     with land_values(tmp_path) as land, dg.DagsterInstance.ephemeral() as instance:
         store = land("1").store
-        monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
+        monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: store)
         definitions = dg.Definitions.merge(s3lake.build_definitions(config), dg.Definitions(assets=assets))
         shown.append(dg.serialize_value(JobSnap.from_job_def(definitions.resolve_implicit_global_asset_job_def())))
         for asset in assets:

@@ -25,7 +25,7 @@ import numpy as np
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 
 from s3lake import hours
-from s3lake.land.opening import open_topic_sink
+from s3lake.land.topic.open_topic_sink import open_topic_sink
 from trials.production import CODE, CONNECT, DAEMON, SINK, Production, kill, production
 from trials.traffic import Traffic
 

@@ -29,7 +29,7 @@ from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.index.store import PendingUpload, Store
-from s3lake.land.opening import open_topic_sink
+from s3lake.land.topic.open_topic_sink import open_topic_sink
 from s3lake_tests.kit.s3 import Server, find_program, start_s3
 
 ROOT = Path(__file__).parents[1]

@@ -49,10 +49,16 @@ _LONGEST_S = 400.0
 UNAVAILABLE = 3
 """The exit code of a command that something unavailable was in the way of."""
 _IMPORTED = [
-    *("s3lake.cli", "s3lake.land.landing", "s3lake.land.change.replay", "s3lake.land.adopt", "s3lake.index.store.s3"),
+    *(
+        "s3lake.cli",
+        "s3lake.land.hour.landing",
+        "s3lake.land.change.replay",
+        "s3lake.land.adopt",
+        "s3lake.index.store.s3",
+    ),
     *("s3lake.source.kafka.offsets", "s3lake.lake.verify", "s3lake.lake.readback.spark", "s3lake.lake.table.iceberg"),
     *("s3lake.land.change.compact", "s3lake.land.change.erase", "s3lake.land.change.restore"),
-    "s3lake.land.opening",
+    "s3lake.land.topic.open_topic_sink",
     *("boto3", "pandas", "pyarrow", "duckdb", "tenacity", "pyspark.sql.connect.session", "pyiceberg.catalog.sql"),
     *("trials.rehearsal", "trials.warm"),
 ]

@@ -15,7 +15,7 @@ import pytest
 from s3lake.config.model import Config
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.orchestration import dagster_names, due_hours
 from s3lake.orchestration.build import build_definitions
 from s3lake_tests.kit.lake import START, Lake, at, values

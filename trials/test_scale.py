@@ -19,7 +19,7 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.clean import DAY_MS
 from s3lake.index.store import PendingUpload
 from s3lake.index.store.s3 import S3Store
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.kit.processes import marked, until
@@ -54,7 +54,7 @@ SINKS = {
 
 LAND = """
 from s3lake.cli.request import Request
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 
 for target in Request(os.environ["CONFIG"]).targets():
     print(target.sink.name, sum(one.new for one in land(target, [os.environ["HOUR"]])), flush=True)

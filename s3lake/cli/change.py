@@ -13,7 +13,7 @@ from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from s3lake.land.change.hour_change import HourChange
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 
 def run_compact(

@@ -133,10 +133,12 @@ def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tupl
 
 def describe_sink(sink: "Sink") -> dict[str, Any]:
     """Return a sink in short: topics, an example of a key, format, when files are closed, stages."""
-    from s3lake.land import binding
+    from s3lake.land.request import stage_values
 
     landed = sink.after_transforms
-    rule = binding.key_rule(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
+    rule = stage_values.build_key_layout(
+        landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start)
+    )
     flush = sink.flush
     limits = [format_size(flush.size), f"at latest after {format_duration(flush.interval)}"]
     if flush.count is not None:
@@ -158,11 +160,11 @@ def describe_sink(sink: "Sink") -> dict[str, Any]:
 
 def _stages(sink: "Sink") -> list[str]:
     """Return what happens to a record, in order; SQL needs a second Spark stage."""
-    from s3lake.land import binding
+    from s3lake.land.request import stage_values
 
     stages = ["read (Spark)"]
     if sink.transforms:
-        chain = binding.chain(sink)
+        chain = stage_values.build_chain(sink)
         reads = "reads keys and values" if {"key", "value"} & (chain.reads | chain.writes) else "headers only"
         stages.append(f"{len(sink.transforms)} transforms ({reads}, Arrow stage)")
     if sink.sql is not None:
@@ -190,7 +192,7 @@ def find_half_days(sink: "Sink") -> str | None:
 
 def find_suspicious_settings(config: "Config") -> list[str]:
     """Return a warning for each setting that is valid but probably a mistake."""
-    from s3lake.land import binding
+    from s3lake.land.request import stage_values
     from s3lake.records.convert.read.converters import CONVERTERS
 
     warnings = []
@@ -198,7 +200,7 @@ def find_suspicious_settings(config: "Config") -> list[str]:
         if not sink.topics and sink.topics_regex is None:
             warnings.append(f"sink {sink.name}: it has no topics: only tables that assets return land there")
         if sink.transforms:
-            chain = binding.chain(sink)
+            chain = stage_values.build_chain(sink)
             warnings += [f"sink {sink.name}: {notice}" for notice in chain.notices]
             if chain.nulls_from and sink.nulls == "skip":
                 warnings.append(

@@ -87,7 +87,7 @@ def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list
         ConfigurationError: a topic does not exist and its sink does not wait for it, or the source refuses to answer.
         SourceUnavailableError: the source did not answer in time.
     """
-    from s3lake.land.checks import describe_missing
+    from s3lake.land.topic.missing_topic import describe_missing
     from s3lake.source.offsets import match_topics
 
     existing, missing, notices = offsets.topics(), list[str](), list[str]()

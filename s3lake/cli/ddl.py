@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from s3lake.index.commit.documents import File
     from s3lake.index.commit.index import TopicIndex
     from s3lake.lake.table.hive import HiveTable
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
     from s3lake.records.schema.columns.types import Columns
 
 _LINES = ("json", "text", "bytes")

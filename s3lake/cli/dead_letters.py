@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, printable
 
 if TYPE_CHECKING:
     from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
 HourOption = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour, as 2026-11-20T05 (UTC).")]

@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from s3lake.index.plan.tile import Tile
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 index = typer.Typer(no_args_is_help=True, help="Inspect the index and repair it (expert).")
 schema = typer.Typer(no_args_is_help=True, help="Inspect the columns of files; print the configuration's JSON Schema.")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from s3lake.cli.landing_printer import LandingPrinter
     from s3lake.index.plan.hour_grid import Grid
     from s3lake.land.adopt import Adopted
-    from s3lake.land.observer import LandedHour
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.observer import LandedHour
+    from s3lake.land.topic.topic_sink import TopicSink
 
 
 def _make_printer(target: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> "LandingPrinter":
@@ -92,7 +92,9 @@ def run_land(request: Request) -> None:
     def work(target: "TopicSink") -> None:
         nonlocal count
         if incomplete := _find_incomplete_hours(target, grids[target]):
-            from s3lake.land.landing import land as land_hours  # half a second, and most hours of cron have nothing
+            from s3lake.land.hour.landing import (
+                land as land_hours,  # half a second, and most hours of cron have nothing
+            )
 
             printer = _make_printer(target, "land", as_json=request.as_json)
             count += len(land_hours(target, incomplete, printer))
@@ -119,7 +121,7 @@ def run_rewrite(request: Request) -> None:
 
     The new objects replace each hour's objects.
     """
-    from s3lake.land.landing import rewrite as rewrite_hour
+    from s3lake.land.hour.landing import rewrite as rewrite_hour
 
     request.require("first", "last")
 

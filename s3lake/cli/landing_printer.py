@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from s3lake.cli.output import ProgressLine
 from s3lake.index.commit.documents import Manifest
-from s3lake.land.observer import LandedHour, Logged
+from s3lake.land.topic.observer import LandedHour, Logged
 
 
 @dataclass

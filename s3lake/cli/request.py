@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from s3lake.config.draft import LoadedConfig
     from s3lake.config.model import Config, Sink, Spark
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 Group = Mapping[str, Any]
 """Options that belong together: the attribute of `Request` that each sets, and its type for Typer."""
@@ -155,7 +155,7 @@ class Request:
             SourceUnavailableError: the source does not return the topics that an expression matches.
         """
         from s3lake.index.commit.documents import TABLE
-        from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
+        from s3lake.land.topic.open_topic_sink import open_stores, open_topic_sink, s3_connection
         from s3lake.orchestration.sink_topics import ask_matching_topics, find_topics_of_sinks
         from s3lake.source.sources import open_source
 

@@ -19,7 +19,7 @@ from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 _PORT = 15002
 """`land.spark.shared.PORT`, which takes a tenth of a second to import for the text of `--help`."""

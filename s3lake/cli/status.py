@@ -19,7 +19,7 @@ from s3lake.plugins import require_extra
 
 if TYPE_CHECKING:
     from s3lake.lake.metrics import Measured
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 _LOOK_S = 0.5
 _ONCE_S = 120.0

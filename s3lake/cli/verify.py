@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from s3lake.config.model import Config
     from s3lake.index.plan.hour_grid import Grid
     from s3lake.lake.verify import NotLanded, VerifyReport
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 
 def run_verify(

@@ -22,7 +22,7 @@ from s3lake.orchestration.private_dagster import read_message
 from s3lake.orchestration.translator import sealed_key, sink_key
 
 if TYPE_CHECKING:
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 _UI_PORT = 3000
 """Dagster's own; another one if it is in use."""

@@ -110,7 +110,7 @@ def read_waiting(target: LandedTopic, progress: TopicProgress) -> Lag:
 
 
 class LandedTopic(Protocol):
-    """A sink and topic, with all that metrics read of it: `land.target.TopicSink` is one."""
+    """A sink and topic, with all that metrics read of it: `land.topic.topic_sink.TopicSink` is one."""
 
     @property
     def sink(self) -> Sink:

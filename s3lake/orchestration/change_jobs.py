@@ -24,7 +24,7 @@ from s3lake.orchestration.resource_connections import open_topic, spark_session
 
 if TYPE_CHECKING:
     from s3lake.land.change.hour_change import HourChange
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 _NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
 

@@ -157,7 +157,7 @@ def _define_forward(
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
-        from s3lake.land.opening import open_stores
+        from s3lake.land.topic.open_topic_sink import open_stores
 
         store = open_stores(find_sink_connection(context.resources, catalog, sink))(sink.bucket)
 

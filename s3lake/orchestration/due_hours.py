@@ -16,7 +16,7 @@ from s3lake.orchestration.sensor_memory import RouteMemory
 if TYPE_CHECKING:
     from s3lake.index.commit.documents import TopicHead
     from s3lake.index.plan.tile import Tile
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 INTERVAL_S = 30
 TILES_PER_TICK = 240

@@ -21,7 +21,7 @@ from s3lake.index.commit.sums import Commits
 from s3lake.index.plan import due, sealed
 from s3lake.index.plan.stamps import describe_stamps_ahead
 from s3lake.index.plan.tile import Tile, TileRange
-from s3lake.land.observer import LandedHour
+from s3lake.land.topic.observer import LandedHour
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.private_dagster import AssetCheckEvaluationTargetMaterializationData
@@ -29,7 +29,7 @@ from s3lake.orchestration.sealed_hours import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 
 if TYPE_CHECKING:
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from s3lake.index.plan.tile import Sums, Tile
     from s3lake.index.store import Store
     from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter
-    from s3lake.land.observer import LandedHour
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.observer import LandedHour
+    from s3lake.land.topic.topic_sink import TopicSink
     from s3lake.source.offsets import Lag
 
 _OBJECTS = 10

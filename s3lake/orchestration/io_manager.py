@@ -20,7 +20,7 @@ from s3lake.orchestration.table_names import refuse_shared_names, table_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.land.observer import LandedHour
+    from s3lake.land.topic.observer import LandedHour
 
 
 @dataclass
@@ -92,7 +92,7 @@ class SinkIOManager(dg.IOManager):
         Raises:
             ConfigurationError: the asset, its value or the sink does not fit.
         """
-        from s3lake.land.value import land_value
+        from s3lake.land.hour.table_landing import land_table
 
         refuse_shared_names(self._catalog, context.step_context.job_def.asset_layer.asset_graph.assets_defs)
         target = open_topic(self._resources, self._catalog, self._sink, self._find_name(context.asset_key))
@@ -107,7 +107,7 @@ class SinkIOManager(dg.IOManager):
                 "table for each of its partitions, or run each partition by itself"
             )
         owner = tuple(key.path)
-        manifests = [land_value(target, hour, tables[partition], owner) for partition, hour in by_partition.items()]
+        manifests = [land_table(target, hour, tables[partition], owner) for partition, hour in by_partition.items()]
         files = [file for manifest in manifests for file in manifest.files]
         rows, size = sum(file.records for file in files), sum(file.bytes for file in files)
         return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
@@ -117,10 +117,10 @@ class SinkIOManager(dg.IOManager):
         from s3lake.lake.readback.arrow_dataset import find_reader, open_dataset
         from s3lake.lake.readback.committed import open_index, read_complete_tiles
         from s3lake.lake.readback.spark import read_frame
-        from s3lake.land import opening
+        from s3lake.land.topic import open_topic_sink
 
         connection = find_sink_connection(self._resources, self._catalog, self._sink)
-        sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
+        sink, topic, stores = self._sink, self._find_name(context.asset_key), open_topic_sink.open_stores(connection)
         if self._catalog.route(context.asset_key) is None:
             require_owner(open_index(sink, topic, stores(sink.bucket)), tuple(context.asset_key.path))
         annotation, is_dict = _read_annotation(context)

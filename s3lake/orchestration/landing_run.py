@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.index.commit.documents import Manifest
-    from s3lake.land.engine import RunRequest
-    from s3lake.land.observer import LandedHour
-    from s3lake.land.target import TopicSink
+    from s3lake.land.request.read_request import RunTasks
+    from s3lake.land.topic.observer import LandedHour
+    from s3lake.land.topic.topic_sink import TopicSink
     from s3lake.source.offsets import Lag
 
 A = TypeVar("A")
@@ -116,7 +116,7 @@ class LandingRun:
         target = self._open(topic)
         report = TopicReport(self, target, requested)
 
-        from s3lake.land import landing
+        from s3lake.land.hour import landing
 
         def work() -> "list[LandedHour]":
             if rewrite:
@@ -192,7 +192,7 @@ class LandingRun:
             self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
-        from s3lake.land.fleet import land_together
+        from s3lake.land.many_topics.landing_threads import land_together
 
         targets = [self._open(topic) for topic in hours_by_topic]
         reports = [TopicReport(self, target, hours_by_topic[target.topic]) for target in targets]
@@ -217,8 +217,8 @@ class LandingRun:
         )
         return failed
 
-    def _land_in_group(self, target: "TopicSink", report: "TopicReport", run: "RunRequest") -> None:
-        from s3lake.land.landing import land
+    def _land_in_group(self, target: "TopicSink", report: "TopicReport", run: "RunTasks") -> None:
+        from s3lake.land.hour.landing import land
 
         # Offsets are published once, of all topics.
         landed = land(target, report.requested, report, run=run, publishes=False)

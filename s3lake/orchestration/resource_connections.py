@@ -10,7 +10,7 @@ from s3lake.orchestration.catalog import Catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 
 def open_topic(
@@ -22,18 +22,18 @@ def open_topic(
     spark: "Callable[[], SparkSession] | None" = None,
     fail_fast: bool = False,
 ) -> "TopicSink":
-    """Open a topic of a sink with the S3 of a context's resources. See `land.opening.open_topic_sink`."""
-    from s3lake.land import opening
+    """Open a topic of a sink with the S3 of a context's resources. See `land.topic.open_topic_sink.open_topic_sink`."""
+    from s3lake.land.topic import open_topic_sink
 
     s3 = find_s3_connection(resources, catalog)
-    return opening.open_topic_sink(catalog.config, sink, topic, s3, spark, fail_fast=fail_fast)
+    return open_topic_sink.open_topic_sink(catalog.config, sink, topic, s3, spark, fail_fast=fail_fast)
 
 
 def find_sink_connection(resources: Any, catalog: Catalog, sink: Sink) -> S3Connection:
     """Return how the bucket of a sink is reached with the S3 of a context's resources."""
-    from s3lake.land import opening
+    from s3lake.land.topic import open_topic_sink
 
-    return opening.s3_connection(catalog.config, sink, find_s3_connection(resources, catalog))
+    return open_topic_sink.s3_connection(catalog.config, sink, find_s3_connection(resources, catalog))
 
 
 def find_s3_connection(resources: Any, catalog: Catalog) -> S3Connection | None:

@@ -23,7 +23,7 @@ from s3lake.orchestration.due_hours import TopicView
 from s3lake.orchestration.hour_metadata import counts, offset_tables
 
 if TYPE_CHECKING:
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 FIRST = "landed"
 HOURS_PER_TICK = 24

@@ -12,7 +12,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.errors import S3LakeError
 from s3lake.index.plan import due
-from s3lake.land.checks import refuse_absent
+from s3lake.land.topic.missing_topic import refuse_absent
 from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.due_hours import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_due_tiles
 from s3lake.orchestration.runs import SinkRuns
@@ -20,7 +20,7 @@ from s3lake.orchestration.sealed_hours import unannounced_hours
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 
 if TYPE_CHECKING:
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 LOOKS_PER_TICK = 250

@@ -14,8 +14,8 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.index.commit.documents import Manifest, Read
-from s3lake.land import opening
-from s3lake.land.target import TopicSink
+from s3lake.land.topic import open_topic_sink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.lake import NOBODY
@@ -147,7 +147,7 @@ def test_landed_topics_of_an_expression_are_changed_also_if_kafka_has_them_no_lo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = Parts(topics=[], topics_regex=f"{TOPIC}.*").land(b'{"id": 1}')
-    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: world.store)
+    monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: world.store)
     monkeypatch.setattr(KafkaOffsets, "topics", lambda _: [f"{TOPIC}-new"])
     config = make_config(world.sink)
     assert [target.topic for target in Request().targets(config, tables=True)] == [f"{TOPIC}-new", TOPIC]

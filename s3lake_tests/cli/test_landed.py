@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from s3lake import hours
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import START, Lake, at, values
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.source import sources
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.cost import PATIENCE_S

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from s3lake.cli import app
 from s3lake.cli.request import Request
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.land.at_hand import FIRST, SECOND, TopicInMemory
 
 

@@ -19,7 +19,7 @@ from s3lake.config import load as configuration
 from s3lake.config.draft import SHARED, LoadedConfig
 from s3lake.config.report import Notice
 from s3lake.config.variables import SecretsManager
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake_tests.kit.tables import read_yaml
 from s3lake_tests.records.layout.files import Record, files
 
@@ -188,7 +188,7 @@ def remarks_text(loaded: LoadedConfig) -> str:
 def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:
     """The keys of the files that the first sink makes of records of its first topic, closed by its count."""
     sink = loaded.config.sinks[0]
-    rule = binding.key_rule(sink, sink.topics[0], wallclock_ms=wallclock_ms)
+    rule = stage_values.build_key_layout(sink, sink.topics[0], wallclock_ms=wallclock_ms)
     return files(rule, *records, count=sink.flush.count)
 
 

@@ -23,9 +23,9 @@ import s3lake
 from s3lake import cli, errors
 from s3lake.config.model import Config, Sink
 from s3lake.demo.start import SINK
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
 from s3lake.land.preview.record_lines import read_record_lines
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.compose import SERVICES, parse_command
@@ -305,7 +305,7 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: CodeBlock, tmp_path: 
         b'{"type": "%s", "id": %d, "amount": 2.5}' % (of, number) for number, of in enumerate([b"click", b"view"])
     ]
     records = [
-        GivenRecord("orders", 0, offset, TWENTY_FIRST, None, value, ()) for offset, value in enumerate(values * 3)
+        KafkaRecord("orders", 0, offset, TWENTY_FIRST, None, value, ()) for offset, value in enumerate(values * 3)
     ]
     for made in preview(sink, "orders", records).objects:
         path = tmp_path / made.file.key

@@ -23,7 +23,7 @@ from s3lake.index.store.s3 import S3Store
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.lake.verify import VerifyReport, verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader

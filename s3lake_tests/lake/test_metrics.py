@@ -20,7 +20,7 @@ from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 from s3lake.lake import prometheus
 from s3lake.lake.metrics import TopicProgress, read_waiting
 from s3lake.lake.prometheus import METRICS, Scrape
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag
 from s3lake_tests.kit import indexes

@@ -9,8 +9,8 @@ import pyarrow as pa
 from s3lake.config.model import Sink
 from s3lake.errors import TableUnavailableError
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.given import GivenRecord, batch, within
-from s3lake.land.target import TopicSink
+from s3lake.land.request.in_process_tasks import KafkaRecord, is_in_ranges, to_record_batch
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.land.in_process import Session
@@ -53,7 +53,7 @@ class TopicInMemory:
     def __init__(self, partitions: int = 1, **settings: Any) -> None:
         self.kafka = FakeKafka(partitions)
         self.store = MemoryStore("lake")
-        self.records: list[GivenRecord] = []
+        self.records: list[KafkaRecord] = []
         self.settings = settings
         self.batch_rows = 10_000
         self.table: Any = None
@@ -71,7 +71,7 @@ class TopicInMemory:
         first = len(self.kafka.logs[partition].stamps)
         self.kafka.produce(partition, *[minute] * len(values))
         self.records += [
-            GivenRecord(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
+            KafkaRecord(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
         ]
         return self
 
@@ -92,9 +92,9 @@ class TopicInMemory:
         """The records of these ranges, as a task gets them."""
         for one in ranges:
             span = {one.partition: (one.start, one.end)}
-            rows = [record for record in self.records if within(record, span)]
+            rows = [record for record in self.records if is_in_ranges(record, span)]
             for at in range(0, len(rows), self.batch_rows):
-                yield batch(rows[at : at + self.batch_rows])
+                yield to_record_batch(rows[at : at + self.batch_rows])
 
 
 @dataclass(frozen=True)

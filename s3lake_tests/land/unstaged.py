@@ -7,8 +7,8 @@ from typing import Any
 from s3lake.index.commit.documents import File, Read
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.store import COMMIT
-from s3lake.land.engine import RunRequest
-from s3lake.land.target import TopicSink
+from s3lake.land.request.read_request import RunTasks
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
 
@@ -20,7 +20,7 @@ class Landed(TopicSink):
 
     before: Callable[[Attempt], None] = staticmethod(lambda _: None)
 
-    def stage(self, attempt: Attempt, _run: RunRequest) -> Staged:
+    def stage(self, attempt: Attempt, _run: RunTasks) -> Staged:
         self.before(attempt)
         reads = {one: Read(s, e, read=e - s, landed=e - s) for one, (s, e) in attempt.batch.reads.items()}
         return Staged(files=(), reads=reads)
@@ -29,7 +29,7 @@ class Landed(TopicSink):
 class Filed(Landed):
     """Stages one file for each topic-partition, with a byte for each record."""
 
-    def stage(self, attempt: Attempt, run: RunRequest) -> Staged:
+    def stage(self, attempt: Attempt, run: RunTasks) -> Staged:
         staged = super().stage(attempt, run)
         files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
         return replace(staged, files=files)

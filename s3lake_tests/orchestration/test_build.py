@@ -16,7 +16,7 @@ from s3lake.index.commit.documents import Manifest, TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names, sink_topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.offsets import KafkaOffsets
@@ -203,7 +203,7 @@ class TestJobsAndSchedules:
 
     def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = MemoryStore("lake")
-        monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
+        monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: store)
         for topic in ("clicks", "orders"):
             index = TopicIndex(store, ".indexes/events", topic)
             hour = "2026-01-05T00"

@@ -8,8 +8,8 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.errors import DataLossError
-from s3lake.land import opening
 from s3lake.land.change import restore as restoring
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
 from s3lake_tests.kit.sinks import make_config, make_sink
@@ -37,7 +37,7 @@ class Jobs:
 
     def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.lake, self.instance = lake, instance
-        patch.setattr(opening, "open_topic_sink", lambda *_, **__: self.lake.target())
+        patch.setattr(open_topic_sink, "open_topic_sink", lambda *_, **__: self.lake.target())
 
     def run(self, job: str, **config: Any) -> dg.ExecuteInProcessResult:
         config = {name.rstrip("_"): value for name, value in config.items()}

@@ -11,7 +11,7 @@ from grpc_tools import protoc
 from s3lake.config.model import Sink
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.orchestration import column_descriptions
 from s3lake.orchestration.column_descriptions import describe_columns, read_descriptions
 from s3lake.orchestration.hour_metadata import hour_metadata

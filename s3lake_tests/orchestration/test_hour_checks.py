@@ -17,7 +17,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.stamps import describe_stamps_ahead
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.assets import define_assets, land_asset_hours
 from s3lake.orchestration.build import define_resources
@@ -102,7 +102,7 @@ class CheckedIndex:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> CheckedIndex:
     made = CheckedIndex()
-    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: made.store)
+    monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: made.store)
     monkeypatch.setattr(sources, "open_source", lambda *_: made.kafka)
     return made
 

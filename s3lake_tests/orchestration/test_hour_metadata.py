@@ -17,7 +17,7 @@ from s3lake.index.store import Document, Store
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3 import S3Store
-from s3lake.land.observer import LandedHour
+from s3lake.land.topic.observer import LandedHour
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import dead_letters_metadata, hour_metadata, offset_tables
 from s3lake.orchestration.landing_run import TopicReport

@@ -11,7 +11,7 @@ import s3lake
 from s3lake import hours
 from s3lake.config.model import Config, Sink
 from s3lake.errors import RecordError
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog

@@ -15,7 +15,7 @@ from dagster._core.loader import LoadingContextForTest
 from s3lake.config.model import Errors
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
 from s3lake.index.commit.protocol import Attempt
-from s3lake.land.landing import rewrite
+from s3lake.land.hour.landing import rewrite
 from s3lake.land.spark import installation
 from s3lake.orchestration import dagster_names, hour_checks
 from s3lake.orchestration.jobs import group_job

@@ -10,7 +10,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.index.plan import sealed as plan_sealed
-from s3lake.land.landing import rewrite
+from s3lake.land.hour.landing import rewrite
 from s3lake.orchestration import dagster_names, sealed_hours
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.due_hours import TopicView

@@ -17,7 +17,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names, due_hours, runs, sealed_hours, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
@@ -39,7 +39,7 @@ from s3lake_tests.orchestration.world import (
 
 TICK_MOST_S = 60
 """Dagster gives up on a tick then."""
-OPEN_STORES, OPENED = opening.open_stores, sources.open_source
+OPEN_STORES, OPENED = open_topic_sink.open_stores, sources.open_source
 
 
 @functools.cache
@@ -422,7 +422,7 @@ class TestOutages:
         assert time.monotonic() - began < PATIENCE_S, "a timeout"
 
     def test_s3_down_fails_the_tick_with_a_reason(self, world: SensorTicks, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
+        monkeypatch.setattr(open_topic_sink, "open_stores", OPEN_STORES)
         with pytest.raises(dg.Failure, match=r"http://127\.0\.0\.1:1"):
             world.tick()
 
@@ -430,10 +430,10 @@ class TestOutages:
         self, world: SensorTicks, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It has a minute, and a store may take requests and never answer."""
-        monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
-        asked = opening.open_stores(S3Connection.from_settings(world.config.s3), fail_fast=True)("lake")
+        monkeypatch.setattr(open_topic_sink, "open_stores", OPEN_STORES)
+        asked = open_topic_sink.open_stores(S3Connection.from_settings(world.config.s3), fail_fast=True)("lake")
         assert isinstance(asked, S3Store)
-        patient = opening.open_stores(S3Connection.from_settings(world.config.s3))("lake")
+        patient = open_topic_sink.open_stores(S3Connection.from_settings(world.config.s3))("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert tick.TICK_S + longest < TICK_MOST_S

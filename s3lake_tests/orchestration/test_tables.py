@@ -81,7 +81,7 @@ def failure(result: dg.ExecuteInProcessResult) -> str:
 
 
 def test_the_table_of_an_asset_is_landed_and_read_back_as_its_own_kind(config: Config) -> None:
-    """`land/test_value.py` lands each kind of table, `lake/readback/test_arrow.py` gives each back."""
+    """`land/hour/test_table_landing.py` lands each kind of table, `lake/readback/test_arrow.py` gives each back."""
     seen: list[list[int]] = []
     asset = returning(lambda: pl.DataFrame({"n": [1, 2]}))
 

@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.dagster_names import find_range
@@ -102,7 +102,7 @@ def test_checks_jobs_and_runs_go_by_the_key() -> None:
 def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Callable[..., Sequence[dg.RunRequest]]:
     """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
     store = MemoryStore("lake")
-    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
+    monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: store)
     monkeypatch.setattr(sources, "open_source", lambda *_: FakeKafka())
     monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
 

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from s3lake.config.model import Config, Sink
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
@@ -38,7 +38,7 @@ class Runs:
         for topic, world in self.worlds.items():
             world.kafka.name = topic
         self.targets = {topic: replace(world.target(), topic=topic) for topic, world in self.worlds.items()}
-        patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.targets[topic])
+        patch.setattr(open_topic_sink, "open_topic_sink", lambda _, __, topic, *___, **____: self.targets[topic])
         sink = UnstagedTopic(**settings).sink.model_dump(mode="json", by_alias=True)
         self.sink = Sink.model_validate({**sink, "topics": topics})
         self.config = make_config(self.sink)

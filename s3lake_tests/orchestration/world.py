@@ -19,7 +19,7 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store.connection import S3Connection
-from s3lake.land import opening
+from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration.catalog import Catalog
 from s3lake.source import sources as sources
 from s3lake.source.kafka.reader import KafkaReader
@@ -125,7 +125,7 @@ class Ticks:
         self.config = config
         self.kafka: Any = kafka
         self.store: Any = CountedStore()
-        patch.setattr(opening, "open_stores", lambda *_, **__: lambda _: self.store)
+        patch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: self.store)
         self.now = at(HOUR, 30)
         patch.setattr(hours, "now_ms", lambda: self.now)
         patch.setattr(sources, "open_source", lambda *_: self.kafka)

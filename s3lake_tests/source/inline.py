@@ -6,7 +6,7 @@ from s3lake.config.model import Config
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.verify import VerifyReport, open_log, verify_against
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.sources import open_source
 from s3lake_tests.land.in_process import Session
 

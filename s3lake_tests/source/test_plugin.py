@@ -9,7 +9,7 @@ import pytest
 from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import body, inline, verified

@@ -17,7 +17,7 @@ from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.reading import open_object
 from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, read_dead_letters
 from s3lake.lake.readback.committed import read_tiles
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 
 _PEEK_BYTES = 2**16
 

@@ -16,7 +16,6 @@ from s3lake.index.commit.documents import DEAD_LETTERS, MOST_FILES, File, Manife
 from s3lake.index.commit.protocol import Attempt, Committed, Staged
 from s3lake.index.commit.replacing_attempts import MERGE
 from s3lake.lake.form import form_of
-from s3lake.land import binding
 from s3lake.land.change.file_sets import FileSet, is_placed_as_now, list_file_sets, shape_of_stream, stage_files
 from s3lake.land.change.hour_change import (
     CannotChange,
@@ -27,7 +26,8 @@ from s3lake.land.change.hour_change import (
     replace_commits,
 )
 from s3lake.land.change.join_files import FileJoiner
-from s3lake.land.target import TopicSink
+from s3lake.land.request import stage_values
+from s3lake.land.topic.topic_sink import TopicSink
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -54,7 +54,7 @@ class CompactOptions:
     @classmethod
     def at_hour_end(cls, sink: Sink) -> CompactOptions:
         """Return the options of a landing that finds an hour complete in several commits."""
-        rule = binding.file_rule(sink)
+        rule = stage_values.build_file_rule(sink)
         return cls(rule.size, rule.count, is_merge=True)
 
 
@@ -101,7 +101,10 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
 
 def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: Attempt, files: list[File]) -> Staged:
     sink, whole = target.sink, carry_over(planned.manifests)
-    rule, keys = binding.file_rule(sink), binding.key_rule(sink.after_transforms, target.topic, attempt.suffix)
+    rule, keys = (
+        stage_values.build_file_rule(sink),
+        stage_values.build_key_layout(sink.after_transforms, target.topic, attempt.suffix),
+    )
     streams = () if options.is_merge else (*rule.formats, DEAD_LETTERS)
     shapes = {stream: shape_of_stream(planned.manifests[-1], stream) for stream in streams}
     join = FileJoiner(target.store, attempt.commit, keys, rule, shapes)
@@ -154,7 +157,7 @@ def plan_outputs(manifests: Iterable[Manifest], options: CompactOptions) -> list
 
 def find_join_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     """Return the reason why files of these commits cannot be joined as `sink` writes now. Return "" if they can."""
-    landed, rule = sink.after_transforms, binding.key_rule(sink.after_transforms, topic)
+    landed, rule = sink.after_transforms, stage_values.build_key_layout(sink.after_transforms, topic)
     if not sink.exactly_once:
         return "exactly_once is off"
     if rule.numbers & {"min_timestamp", "max_timestamp"}:

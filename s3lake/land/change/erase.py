@@ -44,8 +44,8 @@ from s3lake.land.change.hour_change import (
     group_compatible,
     plan_hour,
 )
-from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import merge_reads
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.schema.columns.types import Columns, from_document
 
 REASON = "erase"

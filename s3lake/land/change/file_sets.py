@@ -21,7 +21,7 @@ from s3lake.index.store.reading import open_object
 from s3lake.index.store.upload import PART_BYTES, Spill, stage_object
 from s3lake.lake.objects import avro_objects, content, csv_objects
 from s3lake.lake.objects.shape import LINE_FRAMING, ObjectShape
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.encode import Disk, FileFormat, Out
 from s3lake.records.encode.avro_file import AvroEncoder
 from s3lake.records.encode.column_bytes import wrap_encoded
@@ -30,7 +30,7 @@ from s3lake.records.encode.text_file import TextEncoder
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.land.target import TopicSink
+    from s3lake.land.topic.topic_sink import TopicSink
 
 _AT_ONCE = 8
 """Small objects: most of their time is spent waiting for the store."""
@@ -101,7 +101,7 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
 def is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
     """Return whether a commit's files could be in these places in the present layout."""
     # The time of another micro-batch is not another layout.
-    keys = binding.key_rule(landed, topic, wallclock_ms=None, hour_ms=hours.start_ms(manifest.hour))
+    keys = stage_values.build_key_layout(landed, topic, wallclock_ms=None, hour_ms=hours.start_ms(manifest.hour))
     return all(
         keys.can_contain(file.group, file.partition)
         for file in manifest.files

@@ -18,8 +18,8 @@ from s3lake.index.commit.recovery import prepare_tile, settle_pending_commit, sw
 from s3lake.index.commit.replacing_attempts import begin_replacement, merge_offset_ranges
 from s3lake.index.commit.sealed_marker import renew_existing_marker
 from s3lake.index.plan.tile import Tile
-from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merge_reads
+from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 
 Write = Callable[[Attempt, list[File]], Staged | None]
 """Stages the files of an attempt, adds each to the list, and returns the rest of the commit; None to change nothing."""

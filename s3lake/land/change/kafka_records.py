@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from s3lake.index.commit.documents import File
 from s3lake.lake.objects import Body, ObjectShape, read_batches, read_text_rows, spark_columns
 from s3lake.lake.objects.shape import BYTES, STRING
-from s3lake.land.given import GivenRecord
+from s3lake.land.request.in_process_tasks import KafkaRecord
 
 _MICROS_PER_MS = 1000
 
@@ -59,7 +59,7 @@ def _lacking(shape: ObjectShape) -> str:
 
 def read_kafka_records(
     shape: ObjectShape, body: Body, file: File, topic: str, others: Set[int] = frozenset()
-) -> Iterator[list[GivenRecord]]:
+) -> Iterator[list[KafkaRecord]]:
     """Yield the records of an object, some at a time; the `Parts` of its shape lack nothing.
 
     If neither rows nor their number determine an offset, it is the least that it can have been: none of `others`, the
@@ -84,7 +84,7 @@ def read_kafka_records(
             stamp = _timestamp(row) if parts.timestamp else -1
             headers = tuple(map(_to_pair, row["headers"] or ())) if parts.headers else ()
             key = _to_bytes(row["key"]) if parts.key else None
-            some.append(GivenRecord(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
+            some.append(KafkaRecord(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
         yield some
 
 

@@ -24,7 +24,6 @@ from s3lake.lake.form import form_of, shape_of
 from s3lake.lake.objects import ObjectShape, open_columns
 from s3lake.lake.objects.digest import Digest
 from s3lake.lake.objects.spark_columns import cast_batch
-from s3lake.land import binding
 from s3lake.land.change.committed_dead_letters import read_committed_dead_letters
 from s3lake.land.change.file_sets import copy_file, is_placed_as_now, read_whole
 from s3lake.land.change.hour_change import (
@@ -39,13 +38,14 @@ from s3lake.land.change.kafka_records import Parts, find_least_offsets, read_kaf
 from s3lake.land.change.row_keys import find_key_blocker as find_blocker_of_places
 from s3lake.land.change.row_keys import place
 from s3lake.land.change.staged_copies import StagedCopies
-from s3lake.land.engine import run_request
-from s3lake.land.given import Batches, GivenEngine, batch
-from s3lake.land.job import Job
+from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
+from s3lake.land.request import stage_values
+from s3lake.land.request.in_process_tasks import Batches, InProcessTaskRunner, to_record_batch
+from s3lake.land.request.run_request import run_request
 from s3lake.land.spark.jobs import SparkJobs
-from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging, StagingRows
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.schema.columns.arrow_types import to_arrow
@@ -94,7 +94,7 @@ def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manife
 def find_reformat_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     """Return the reason why the data of commits cannot have the present form of `sink`. Return "" if it can."""
     landed = sink.after_transforms
-    keys = binding.key_rule(landed, topic)
+    keys = stage_values.build_key_layout(landed, topic)
     if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
         return "the layout names timestamps or last offsets of records, which objects need not contain"
     with_data = [one for one in manifests if any(file.stream != DEAD_LETTERS for file in one.files)]
@@ -102,7 +102,7 @@ def find_reformat_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest])
 
 
 def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
-    shape, keys = ObjectShape.from_manifest(manifest), binding.key_rule(landed, topic)
+    shape, keys = ObjectShape.from_manifest(manifest), stage_values.build_key_layout(landed, topic)
     if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
         return "key and header files belong to the data row by row"
     if _keeps_rows(shape, landed):
@@ -130,7 +130,7 @@ def _keeps_rows(shape: ObjectShape, landed: Sink) -> bool:
 def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, files: list[File]) -> Staged:
     """Stage the data of commits in the present form, and copies of their dead letters."""
     whole, sink = carry_over(manifests), target.sink.after_transforms
-    keys = binding.key_rule(sink, target.topic, attempt.suffix, hour_ms=hourly.start_ms(manifests[0].hour))
+    keys = stage_values.build_key_layout(sink, target.topic, attempt.suffix, hour_ms=hourly.start_ms(manifests[0].hour))
     parts = _Reencoder(target, manifests, attempt, files).write()
     for manifest in manifests:
         for file in collect_files([manifest], DEAD_LETTERS):
@@ -214,11 +214,13 @@ class _Reencoder:
     def _stage_rows(self, file: File, body: bytes) -> Staged:
         sink, store, attempt, hour_ms = self._sink, self.target.store, self.attempt, hourly.start_ms(self._hour)
         offsets, has_offsets = find_least_offsets(file, self._dead_of(file)), Parts.from_shape(self._shape).offset
-        keys = binding.key_rule(sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms)
+        keys = stage_values.build_key_layout(
+            sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms
+        )
         is_compared = sink.format.type != "csv"  # the text of a value in CSV is not what its column held
         with StagedCopies(store) as copies:
             target = copies.store if is_compared else store
-            staging = Staging(target, keys, binding.file_rule(sink), attempt.commit)
+            staging = Staging(target, keys, stage_values.build_file_rule(sink), attempt.commit)
             try:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
@@ -269,26 +271,30 @@ class _Reencoder:
         target, sink, attempt, hour = self.target, self._sink, self.attempt, self._hour
         stored, others = target.index.columns(), self._dead_of(file)
         commit, mark, at = attempt.commit, attempt.suffix, attempt.begun_ms
-        work = binding.build_work(sink, target.topic, target.stores, hour, commit=commit, mark=mark, wallclock_ms=at)
+        work = stage_values.build_work(
+            sink, target.topic, target.stores, hour, commit=commit, mark=mark, wallclock_ms=at
+        )
         work = replace(work, tolerant=True)
 
         def read(_: Intervals) -> Batches:
-            return {file.partition: map(batch, read_kafka_records(self._shape, body, file, target.topic, others))}
+            return {
+                file.partition: map(to_record_batch, read_kafka_records(self._shape, body, file, target.topic, others))
+            }
 
-        engine = GivenEngine(read, SparkJobs(target.spark))
+        runner = InProcessTaskRunner(read, SparkJobs(target.spark))
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, target.index, sink.max_columns, hour, commit)
         with StagedCopies(target.store) as copies:
             group = work.keys.fixed_group(file.partition) if self._keeps_texts else None
             if group is not None:
                 work = replace(work, stores=lambda _: copies.store)
-            job = Job(sink, target.topic, partial(run_request, engine))
-            part = job.stage(work, reads, stored[0] if stored else Recorded({}), record)
+            staging = MicroBatchStaging(sink, target.topic, partial(run_request, runner))
+            part = staging.stage(work, reads, stored[0] if stored else Recorded({}), record)
             self._add(file, part.files)
-            if engine.refusals:
-                first = engine.refusals[0]
+            if runner.refusals:
+                first = runner.refusals[0]
                 raise CannotChange(
-                    f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
+                    f"{len(runner.refusals):,} records of {file.key} are refused by the present configuration, as that "
                     f"near offset {first.offset}: {first.message}"
                 )
             if group is not None:

@@ -32,16 +32,16 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.reading import open_object
 from s3lake.lake.form import form_of
 from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, read_dead_letters
-from s3lake.land import binding
 from s3lake.land.change.committed_dead_letters import ReasonFilter, read_committed_dead_letters
 from s3lake.land.change.file_sets import copy_file, stage_files
 from s3lake.land.change.hour_change import replace_commits, settle_hour
-from s3lake.land.engine import run_request
-from s3lake.land.given import BATCH, GivenEngine, GivenRecord, batch
-from s3lake.land.job import Job
+from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
+from s3lake.land.request import stage_values
+from s3lake.land.request.in_process_tasks import BATCH_RECORDS, InProcessTaskRunner, KafkaRecord, to_record_batch
+from s3lake.land.request.run_request import run_request
 from s3lake.land.spark.jobs import SparkJobs
-from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task import outcomes
+from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,7 +184,7 @@ class _Replay:
     def _check_form(self) -> None:
         sink, manifest = self.target.sink, self.manifest
         stay = f"sink {sink.name}: dead letters of {self.target.topic} {manifest.hour} stay as they are:"
-        if binding.key_rule(sink.after_transforms, self.target.topic).replaces:
+        if stage_values.build_key_layout(sink.after_transforms, self.target.topic).replaces:
             raise ConfigurationError(
                 f"{stay} keys contain no offset, so one would take the place of a later record. Let the layout name "
                 "topic-partition and offset"
@@ -217,30 +217,30 @@ class _Replay:
         if manifest.columns:  # a record that was landed before may hold an empty value where a column came later
             recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
         hour, now_ms = manifest.hour, self.target.clock()
-        work = binding.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
+        work = stage_values.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
         jobs = SparkJobs(target.spark)
-        engine = GivenEngine(lambda reads: {one: self._read(one, *span) for one, span in reads.items()}, jobs)
+        runner = InProcessTaskRunner(lambda reads: {one: self._read(one, *span) for one, span in reads.items()}, jobs)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
-        job = Job(sink, target.topic, partial(run_request, engine))
-        staged = job.stage(replace(work, tolerant=True), reads, recorded, record)
-        refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
+        staging = MicroBatchStaging(sink, target.topic, partial(run_request, runner))
+        staged = staging.stage(replace(work, tolerant=True), reads, recorded, record)
+        refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in runner.refusals}
         return _Tried(staged, refused)
 
     def _read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        rows: list[GivenRecord] = []
+        rows: list[KafkaRecord] = []
         size = 0
         for dead_letter in read_committed_dead_letters(self.target.store, self.manifest, partition):
             if not self._is_tried(dead_letter) or not start <= dead_letter.offset < end:
                 continue
             place = dead_letter.topic, partition, dead_letter.offset, dead_letter.timestamp_ms
-            rows.append(GivenRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers))
+            rows.append(KafkaRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers))
             size += len(dead_letter.line)
-            if len(rows) == BATCH or size >= _BLOCK_BYTES:
-                yield batch(rows)
+            if len(rows) == BATCH_RECORDS or size >= _BLOCK_BYTES:
+                yield to_record_batch(rows)
                 rows, size = [], 0
         if rows:
-            yield batch(rows)
+            yield to_record_batch(rows)
 
     def _write(self, attempt: Attempt, files: list[File]) -> Staged | None:
         """Stage the commit in which the accepted ones have landed. Return None if nothing would change."""
@@ -275,7 +275,7 @@ class _Replay:
     def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[RefusalReason, ...]:
         """Stage the dead letters that are not chosen, as they are. Return their reasons."""
         target, manifest, tally = self.target, self.manifest, ReasonTally()
-        keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
+        keys = stage_values.build_key_layout(target.sink.after_transforms, target.topic, attempt.suffix)
         for file in collect_files([manifest], DEAD_LETTERS):
             rows, offsets = set[int](), list[int]()
             with open_object(target.store, file.key, file.bytes, manifest.id) as body:

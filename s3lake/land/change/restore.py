@@ -23,8 +23,8 @@ from s3lake.index.store.upload import PART_BYTES
 from s3lake.lake.objects import ObjectShape
 from s3lake.lake.objects.dead_letter_objects import read_dead_letters
 from s3lake.land.change.kafka_records import Parts, read_kafka_records
-from s3lake.land.given import GivenRecord
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.request.in_process_tasks import KafkaRecord
+from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 from s3lake.source.kafka.client_properties import hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:
@@ -146,14 +146,14 @@ class Restore:
         name = self.target.sink.name, self.target.topic, self.into, self.hours[0], self.hours[-1]
         return f"s3lake-restore-{'-'.join(name)}"
 
-    def records(self) -> Iterator[GivenRecord]:
+    def records(self) -> Iterator[KafkaRecord]:
         """All records, in order."""
         for hour in self.hours:
             ordered = sorted(self.files[hour], key=attrgetter("partition", "first_offset", "key"))
             for _, some in groupby(ordered, key=attrgetter("partition")):
                 yield from self._merge(list(some))
 
-    def _merge(self, files: Sequence[File]) -> Iterator[GivenRecord]:
+    def _merge(self, files: Sequence[File]) -> Iterator[KafkaRecord]:
         """Yield the records of files by offset. Files are in the order of their first offsets.
 
         An object is opened when its first record is due, and closed after its last one: so those are open at the same
@@ -161,7 +161,7 @@ class Restore:
         """
         block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * len(files))))
         # By the offset that is due next. The number of its file decides if two are the same: records have no order.
-        due: list[tuple[int, int, GivenRecord | None, Generator[GivenRecord, None, None]]] = [
+        due: list[tuple[int, int, KafkaRecord | None, Generator[KafkaRecord, None, None]]] = [
             (file.first_offset, number, None, self._records(file, block_bytes)) for number, file in enumerate(files)
         ]
         try:
@@ -178,7 +178,7 @@ class Restore:
             for *_, rows in due:
                 rows.close()
 
-    def _records(self, file: File, block_bytes: int) -> Generator[GivenRecord, None, None]:
+    def _records(self, file: File, block_bytes: int) -> Generator[KafkaRecord, None, None]:
         manifest = self._commits[file.key]
         index = self.target.index
         with (
@@ -188,7 +188,7 @@ class Restore:
             if file.stream == DEAD_LETTERS:
                 for dead_letter in read_dead_letters(stream, file.key):
                     place = dead_letter.topic, dead_letter.partition, dead_letter.offset, dead_letter.timestamp_ms
-                    yield GivenRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers)
+                    yield KafkaRecord(*place, dead_letter.key, dead_letter.value, dead_letter.headers)
             else:
                 yield from chain.from_iterable(
                     read_kafka_records(ObjectShape.from_manifest(manifest), stream, file, index.topic)
@@ -281,7 +281,7 @@ def restore_records(
     return Restoration(**{**vars(planned), "done": done})
 
 
-def _produce(producer: Any, request: Restore, record: GivenRecord) -> None:
+def _produce(producer: Any, request: Restore, record: KafkaRecord) -> None:
     stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
     if not stamp and "timestamp" not in request.without:  # Kafka's clients would make the present moment of it
         raise ConfigurationError(

@@ -21,7 +21,7 @@ from s3lake.index.commit.commit_files import map_in_parallel
 from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.land.change.hour_change import HourChange, Plan, carry_over, change_hours
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 
 REASON = "retention"
 

@@ -13,11 +13,11 @@ from s3lake.config.model import Spark
 from s3lake.index.commit.documents import File, Recorded
 from s3lake.index.plan.batch import Intervals
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import binding
-from s3lake.land.engine import run_request
-from s3lake.land.given import GivenEngine, GivenRecord, Refusal, within
-from s3lake.land.job import Job
+from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
 from s3lake.land.preview.record_lines import batches
+from s3lake.land.request import stage_values
+from s3lake.land.request.in_process_tasks import InProcessTaskRunner, KafkaRecord, Refusal, is_in_ranges
+from s3lake.land.request.run_request import run_request
 from s3lake.land.spark.jobs import SparkJobs
 from s3lake.land.task.outcomes import Outcome, unite_recorded
 
@@ -48,7 +48,7 @@ class Preview:
 
 
 def preview(
-    sink: Sink, topic: str, records: Sequence[GivenRecord], now_ms: int | None = None, spark: Spark | None = None
+    sink: Sink, topic: str, records: Sequence[KafkaRecord], now_ms: int | None = None, spark: Spark | None = None
 ) -> Preview:
     """Run a micro-batch an hour of `records`, which are all of `topic`, through the stages of `sink`.
 
@@ -70,7 +70,9 @@ def preview(
 
         return get_session(spark or Spark())
 
-    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), SparkJobs(open_session))
+    runner = InProcessTaskRunner(
+        lambda reads: batches([one for one in records if is_in_ranges(one, reads)]), SparkJobs(open_session)
+    )
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -81,17 +83,17 @@ def preview(
     files: list[File] = []
     refusals: list[Refusal] = []
     for hour, reads in _hours(records, now_ms).items():
-        work = binding.build_work(sink, topic, lambda _: store, hour, commit=_COMMIT, wallclock_ms=now_ms)
+        work = stage_values.build_work(sink, topic, lambda _: store, hour, commit=_COMMIT, wallclock_ms=now_ms)
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
-        job = Job(sink, topic, partial(run_request, engine))
-        files += job.stage(tolerant, reads, None if sink.sql else seen, record).files
-        refusals += engine.refusals
+        staging = MicroBatchStaging(sink, topic, partial(run_request, runner))
+        files += staging.stage(tolerant, reads, None if sink.sql else seen, record).files
+        refusals += runner.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"
     return Preview(() if failed else tuple(sorted(objects, key=attrgetter("file.key"))), tuple(refusals), failed)
 
 
-def _hours(records: Sequence[GivenRecord], now_ms: int) -> dict[str, Intervals]:
+def _hours(records: Sequence[KafkaRecord], now_ms: int) -> dict[str, Intervals]:
     """Per hour, in order, the offsets of each topic-partition that its tile would have."""
     first = min((record.timestamp for record in records if record.timestamp >= 0), default=now_ms)
     reached: dict[int, str] = {}

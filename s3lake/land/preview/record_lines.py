@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from s3lake.errors import ConfigurationError
-from s3lake.land.given import BATCH, Batches, GivenRecord, batch
+from s3lake.land.request.in_process_tasks import BATCH_RECORDS, Batches, KafkaRecord, to_record_batch
 from s3lake.text.dates import iso
 
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
@@ -35,7 +35,7 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, Any] | list[tuple[str, Any]] | None = None
 
 
-def read_record_lines(path: Path) -> list[GivenRecord]:
+def read_record_lines(path: Path) -> list[KafkaRecord]:
     """Read the records of a JSON lines file; see `parse_records`.
 
     Raises:
@@ -62,7 +62,7 @@ def read_record_lines(path: Path) -> list[GivenRecord]:
         raise ConfigurationError(f"{path}:{number}: not a record: nested too deeply") from None
 
 
-def parse_records(rows: Iterable[Any]) -> Iterator[GivenRecord]:
+def parse_records(rows: Iterable[Any]) -> Iterator[KafkaRecord]:
     """Yield a record for each `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`.
 
     Key, value and header values: a string is for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null,
@@ -90,7 +90,7 @@ def parse_records(rows: Iterable[Any]) -> Iterator[GivenRecord]:
         pairs = row.headers.items() if isinstance(row.headers, dict) else row.headers or ()
         headers = tuple((name, _to_bytes(value)) for name, value in pairs)
         stamp = _parse_timestamp(row.timestamp)
-        yield GivenRecord(row.topic, partition, offset, stamp, _to_bytes(row.key), _to_bytes(row.value), headers)
+        yield KafkaRecord(row.topic, partition, offset, stamp, _to_bytes(row.key), _to_bytes(row.value), headers)
 
 
 def _parse_timestamp(value: int | str | None) -> int:
@@ -116,13 +116,13 @@ def _to_bytes(value: Any) -> bytes | None:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def batches(records: Iterable[GivenRecord]) -> Batches:
+def batches(records: Iterable[KafkaRecord]) -> Batches:
     """Records of any topic-partitions, in the order of offsets."""
-    of: dict[int, list[GivenRecord]] = {}
+    of: dict[int, list[KafkaRecord]] = {}
     for record in records:
         of.setdefault(record.partition, []).append(record)
     parts: Batches = {}
     for partition, rows in of.items():
         rows.sort(key=attrgetter("offset"))
-        parts[partition] = [batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
+        parts[partition] = [to_record_batch(rows[at : at + BATCH_RECORDS]) for at in range(0, len(rows), BATCH_RECORDS)]
     return parts

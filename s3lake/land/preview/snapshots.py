@@ -24,10 +24,10 @@ from s3lake.land.preview import preview
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink, Spark
-    from s3lake.land.given import GivenRecord
+    from s3lake.land.request.in_process_tasks import KafkaRecord
 
 
-def build_snapshot(sinks: Sequence[Sink], records: Sequence[GivenRecord], spark: Spark | None = None) -> dict[str, Any]:
+def build_snapshot(sinks: Sequence[Sink], records: Sequence[KafkaRecord], spark: Spark | None = None) -> dict[str, Any]:
     """Return what each sink that reads a topic of the records makes of them.
 
     The wallclock of the run is the time of the newest record, so the result is the same every day.

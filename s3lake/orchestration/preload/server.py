@@ -40,8 +40,8 @@ IMPORTED = (
     "pyspark.sql.connect.client",
     "pyspark.sql.connect.session",
     "s3lake.index.store.s3",
-    "s3lake.land.fleet",
-    "s3lake.land.landing",
+    "s3lake.land.many_topics.landing_threads",
+    "s3lake.land.hour.landing",
 )
 """What runs of s3lake import when they need it."""
 

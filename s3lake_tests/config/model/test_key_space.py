@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace, can_share_key
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.layout.object_keys import FileNumbers
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.tables import read_settings, rows
@@ -34,7 +34,7 @@ LAYOUTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("renamed", ["", "~0123456789ab"])
 def test_a_key_that_a_sink_writes_is_in_its_key_space(more: dict[str, Any], renamed: str) -> None:
     made = orders(**more)
-    rule, keys = binding.key_rule(made, "orders", renamed), KeySpace.from_sink(made, "orders")
+    rule, keys = stage_values.build_key_layout(made, "orders", renamed), KeySpace.from_sink(made, "orders")
     key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), FILE)
     dead_letters = rule.dead_letters_key(3, 7)
     for one in (key, dead_letters):

@@ -17,7 +17,7 @@ from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import Document, Head
 from s3lake.land.change import retention
-from s3lake.land.observer import TableFollower
+from s3lake.land.topic.table_follower import TableFollower
 from s3lake.source.offsets import TopicOffsets
 from s3lake_tests.index.commit import invariants
 from s3lake_tests.index.commit.bucket import PACE, PREFIX

@@ -21,7 +21,7 @@ from s3lake.index.store import trial
 from s3lake.land.adopt import GroupOffsets, adopt_topic
 from s3lake.land.change import retention
 from s3lake.land.change.hour_change import carry_over, change_hour, group_compatible, replace_commits, settle_hour
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.index.commit.actors import Actor, Work
 from s3lake_tests.index.commit.bucket import DATA, PREFIX
 from s3lake_tests.index.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour

@@ -9,8 +9,8 @@ from s3lake.config import native
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
 from s3lake.lake.forwarding.destination import Destination
-from s3lake.land import landing
-from s3lake.land.target import TopicSink
+from s3lake.land.hour import landing
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import inline

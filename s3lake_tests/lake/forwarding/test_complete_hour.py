@@ -14,8 +14,8 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.lake.forwarding.complete_hour import Row, forward_hour, read_batch_rows
 from s3lake.lake.forwarding.destination import open_destination
 from s3lake.lake.objects import ObjectShape
-from s3lake.land.landing import rewrite
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import rewrite
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.lake.forwarding.landed import VALUES, Land, hour_of

@@ -19,7 +19,7 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedErr
 from s3lake.index.commit.documents import Recorded
 from s3lake.lake.forwarding.complete_hour import forward_hour
 from s3lake.lake.forwarding.postgres import Postgres
-from s3lake.land.landing import rewrite
+from s3lake.land.hour.landing import rewrite
 from s3lake_tests.kit.lake import START
 from s3lake_tests.lake.forwarding.conftest import System
 from s3lake_tests.lake.forwarding.landed import Land, hour_of

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from s3lake.index.store import Store
 from s3lake.lake.form import form_of
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.land.task.outcomes import with_seen
 from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, VerifiedTopic
@@ -35,7 +35,7 @@ def stage_records(world: VerifiedTopic, records: list[Record], held_to: Columns 
             "headers": pa.array(listed, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         }
     )
-    work = binding.build_work(world.sink, TOPIC, stores, HOUR, commit="c1", wallclock_ms=CLOCK_MS)
+    work = stage_values.build_work(world.sink, TOPIC, stores, HOUR, commit="c1", wallclock_ms=CLOCK_MS)
     work = work.with_contract(held_to or {}).with_columns(held_to or {})
     outcome, work = settled(work, batch)
     for file in outcome.files:

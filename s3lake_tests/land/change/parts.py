@@ -9,12 +9,12 @@ from s3lake.index.commit.protocol import build_name_suffix
 from s3lake.index.store import Store
 from s3lake.lake.form import form_of
 from s3lake.lake.verify import VerifyReport, verify_against
-from s3lake.land import binding
-from s3lake.land import given as records_at_hand
 from s3lake.land.change import compact, reformat, retention
 from s3lake.land.change.hour_change import HourChange, change_hour, change_hours
-from s3lake.land.target import TopicSink
+from s3lake.land.request import in_process_tasks as records_at_hand
+from s3lake.land.request import stage_values
 from s3lake.land.task.outcomes import with_seen
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.schema.columns.types import Columns, to_document
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, TOPIC, VerifiedTopic
@@ -54,12 +54,12 @@ class Parts(VerifiedTopic):
         for at, (key, _, headers) in enumerate(records):
             self.log.more[partition, first + at] = (key, headers)
         rows = [
-            records_at_hand.GivenRecord(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
+            records_at_hand.KafkaRecord(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
             for at, (key, value, headers) in enumerate(records)
         ]
         mark = build_name_suffix(commit) if renamed else ""
-        work = binding.build_work(self.sink, TOPIC, self.stores, HOUR, commit=commit, mark=mark)
-        outcome, work = settled(replace(work, columns=self.columns), records_at_hand.batch(rows))
+        work = stage_values.build_work(self.sink, TOPIC, self.stores, HOUR, commit=commit, mark=mark)
+        outcome, work = settled(replace(work, columns=self.columns), records_at_hand.to_record_batch(rows))
         for file in outcome.files:
             self.store.complete_upload(file.key, file.upload, file.parts)
         columns = None if work.file_columns is None else with_seen(work.file_columns, [outcome])

@@ -10,7 +10,7 @@ from s3lake.index.commit.sums import Commits
 from s3lake.index.store import Store
 from s3lake.land.change.committed_dead_letters import ReasonFilter, read_committed_dead_letters
 from s3lake.land.change.replay import ReplayResult, replay
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake_tests.index.commit.kafka import FakeKafka
 from s3lake_tests.lake.verify.world import HOUR, TOPIC

@@ -24,7 +24,7 @@ from s3lake.land.change.hour_change import CannotChange, settle_hour
 from s3lake.land.change.reformat import reformat_hours
 from s3lake.land.change.replay import replay
 from s3lake.land.change.retention import expire_hours
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.stores import RacingStore, crash_everywhere
 from s3lake_tests.lake.verify.random_records import records

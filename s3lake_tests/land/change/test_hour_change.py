@@ -8,8 +8,8 @@ from s3lake.errors import ConfigurationError, FencedError, StoreDeniedError, Tab
 from s3lake.index.commit.documents import FileForm, Manifest, Read
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.change.hour_change import group_compatible, settle_hour
-from s3lake.land.observer import TableFollower
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.topic.table_follower import TableFollower
+from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.at_hand import Table, TopicInMemory
 from s3lake_tests.land.change.parts import Parts, holding, run_change

@@ -13,7 +13,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.land.change import reformat as reformatting
-from s3lake.land.given import GivenRecord, batch
+from s3lake.land.request.in_process_tasks import KafkaRecord, to_record_batch
 from s3lake.land.task.staging import StagingRows
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
@@ -230,8 +230,8 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     def swap(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.take([*range(1, len(rows)), 0])
 
-    def swap_values(some: Sequence[GivenRecord]) -> pa.RecordBatch:
-        rows = batch(some)
+    def swap_values(some: Sequence[KafkaRecord]) -> pa.RecordBatch:
+        rows = to_record_batch(some)
         return rows.set_column(rows.schema.names.index("value"), "value", swap(rows)["value"])
 
     with monkeypatch.context() as patched:
@@ -240,7 +240,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
             "StagingRows",
             lambda offsets, waits, data: StagingRows(offsets, waits, {"data": swap(data["data"])}),
         )
-        patched.setattr(reformatting, "batch", swap_values)
+        patched.setattr(reformatting, "to_record_batch", swap_values)
         assert "would not hold the records of" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
     run_change("reformat", holding(world))

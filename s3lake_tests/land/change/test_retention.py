@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.change import retention
 from s3lake.land.change.retention import expire_hours, kept_s
-from s3lake.land.target import TopicSink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, run_change
 from s3lake_tests.land.change.test_merge import values

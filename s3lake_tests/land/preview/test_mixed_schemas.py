@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import Preview, preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.land.task import pipeline
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
@@ -36,7 +36,7 @@ def landed(
 ) -> Preview:
     """Each of `parts` is a topic-partition, and so a task; the first one has `before` in the hour before."""
     records = [
-        GivenRecord("orders", partition, offset, NOW_MS - (HOUR_MS if offset < early else 0), None, value, ())
+        KafkaRecord("orders", partition, offset, NOW_MS - (HOUR_MS if offset < early else 0), None, value, ())
         for partition, values in enumerate(parts)
         for early in [0 if partition else len(before)]
         for offset, value in enumerate([*before[:early], *values])

@@ -8,9 +8,9 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import Preview, preview
 from s3lake.land.preview.record_lines import read_record_lines
+from s3lake.land.request.in_process_tasks import KafkaRecord
 
 MIDNIGHT, ONE = "t/date=1970-01-01/hour=00", "t/date=1970-01-01/hour=01"
 
@@ -19,9 +19,9 @@ def sink(**changes: Any) -> Sink:
     return Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
 
 
-def record(offset: int, value: bytes | None, **changes: Any) -> GivenRecord:
+def record(offset: int, value: bytes | None, **changes: Any) -> KafkaRecord:
     fields = {"topic": "t", "partition": 0, "timestamp": 0, "key": None, "headers": (), **changes}
-    return GivenRecord(offset=offset, value=value, **fields)
+    return KafkaRecord(offset=offset, value=value, **fields)
 
 
 def bodies(found: Preview) -> dict[str, bytes]:
@@ -73,7 +73,7 @@ def lines(path: Path, *rows: object) -> Path:
     return path
 
 
-def one(path: Path, **row: object) -> GivenRecord:
+def one(path: Path, **row: object) -> KafkaRecord:
     (found,) = read_record_lines(lines(path, {"topic": "t", **row}))
     return found
 

@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import message_factory
 
 from s3lake.config.model import Sink
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.records.schema.protobuf import compiler
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -21,7 +21,7 @@ def refusals(value: Any, key: bytes | None = None, headers: Any = (), **settings
     """All reports of a refused record."""
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **TOLERANT, **settings})
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
-    found = preview(sink, "t", [GivenRecord("t", 0, 0, 0, key, body, headers)])
+    found = preview(sink, "t", [KafkaRecord("t", 0, 0, 0, key, body, headers)])
     assert found.refusals, "the record is to be refused"
     return "; ".join(one.message for one in found.refusals)
 

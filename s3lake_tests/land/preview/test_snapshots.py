@@ -6,8 +6,8 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
+from s3lake.land.request.in_process_tasks import KafkaRecord
 
 TEN_MS = 1_795_342_500_000
 KEY = "orders/date=2026-11-22/hour=10/0-000000000000.json"
@@ -19,11 +19,11 @@ def sink(**changes: object) -> Sink:
     return Sink.model_validate({**fields, **changes})
 
 
-def record(value: bytes, offset: int = 0, key: bytes | None = None) -> GivenRecord:
-    return GivenRecord("orders", 0, offset, TEN_MS, key, value, ())
+def record(value: bytes, offset: int = 0, key: bytes | None = None) -> KafkaRecord:
+    return KafkaRecord("orders", 0, offset, TEN_MS, key, value, ())
 
 
-def snapshot(*records: GivenRecord, **changes: object) -> dict[str, Any]:
+def snapshot(*records: KafkaRecord, **changes: object) -> dict[str, Any]:
     entry: dict[str, Any] = build_snapshot([sink(**changes)], records)["events"]
     return entry
 

@@ -32,7 +32,7 @@ SUITES = [
     "s3lake_tests/source/kafka/test_dead_letters_landed.py",
     "s3lake_tests/land/sql/test_projection.py",
     "s3lake_tests/orchestration/test_io_manager.py",
-    "s3lake_tests/land/test_landing.py",
+    "s3lake_tests/land/hour/test_landing.py",
 ]
 """What runs through a server once more. Of landing what Spark has a part in, and not what plans or commits."""
 LANDING = "not test_landing or TestRefusedRecords or TestRewrite or TestFormats or TestSql"
@@ -54,7 +54,7 @@ LAND = """
 import logging
 from s3lake.cli.request import Request
 from s3lake.errors import S3LakeError
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 [target] = Request(os.environ["CONFIG"]).targets()
 try:

@@ -11,8 +11,8 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake_tests.conftest import slow_after
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -28,7 +28,7 @@ SELECT = "* EXCEPT (secret, o.secret, xs.secret, secrets.secret)"
 def outcome(values: list[bytes], settings: dict[str, Any] | None = None, **sql: str) -> tuple[bytes, dict[int, str]]:
     """What lands of these values by the SQL, and why the others do not, by offset."""
     base = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "errors": {"tolerance": "all"}}
-    records = [GivenRecord("t", 0, number, 0, b"k%d" % number, value, ()) for number, value in enumerate(values)]
+    records = [KafkaRecord("t", 0, number, 0, b"k%d" % number, value, ()) for number, value in enumerate(values)]
     outcome = preview(Sink.model_validate({**base, **(settings or {}), "sql": sql}), "t", records)
     data = b"".join(part.body for part in outcome.objects if part.file.stream == "data")
     return data, {refusal.offset: refusal.message for refusal in outcome.refusals}

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake.land import engine
+from s3lake.land.request import sql_job
 from s3lake.land.sql.table import Tabulate
 from s3lake.records.transform.sql import parser
 from s3lake.source.record_batches import SCHEMA
@@ -59,9 +59,9 @@ def test_values_in_sparks_error_are_left_out_if_the_query_names_a_secret(
     def projected(*_: object) -> None:
         raise ArithmeticError
 
-    monkeypatch.setattr(engine, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
-    monkeypatch.setattr(engine.SqlJob, "_open_projection", projected)
+    monkeypatch.setattr(sql_job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
+    monkeypatch.setattr(sql_job.SqlJob, "_open_projection", projected)
     tabulate = Tabulate("t", "bytes", "json", parser.parse(f"cast({field} AS BIGINT) AS n", None))
     nothing: Any = None
-    job = engine.SqlJob(nothing, nothing, nothing)
+    job = sql_job.SqlJob(nothing, nothing, nothing)
     assert job._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"

@@ -19,9 +19,9 @@ from s3lake.config.model import Sink
 from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Read, Recorded
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import binding
-from s3lake.land.engine import ReadRequest
-from s3lake.land.job import Job
+from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
+from s3lake.land.request import stage_values
+from s3lake.land.request.read_request import ReadRequest
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.records.schema.columns.types import from_document, to_document
@@ -69,7 +69,7 @@ def bucket() -> Bucket:
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
     sink = Sink(**{**fixed, **changes})
-    made = binding.build_work(sink, "t", bucket, "2026-11-20T05", commit="c1", wallclock_ms=HOUR)
+    made = stage_values.build_work(sink, "t", bucket, "2026-11-20T05", commit="c1", wallclock_ms=HOUR)
     return replace(made, columns=from_document(columns or {}))
 
 
@@ -423,7 +423,7 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
     of = work(bucket, {"n": "int64"}, **changes)
-    staged = Job(sink, "t", run_tasks).stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record)
+    staged = MicroBatchStaging(sink, "t", run_tasks).stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record)
 
     files = staged.files
     visible = bucket.visible(Done(list(files), {}, {}))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.config.model import Sink
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.land.task.placed_rows import ConvertedRows, PlacedRows, lay_out, split_rows
 from s3lake.records.convert.rows.parts_by_schema import Part
 from s3lake.records.layout.object_keys import KeyLayout
@@ -25,7 +25,7 @@ BY_FIELD = {
 
 def make_layout(**changes: Any) -> KeyLayout:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00"}
-    return binding.key_rule(Sink.model_validate({**fixed, **changes}), "t")
+    return stage_values.build_key_layout(Sink.model_validate({**fixed, **changes}), "t")
 
 
 def make_batch(*records: tuple[int, bytes | None]) -> pa.RecordBatch:

@@ -22,8 +22,8 @@ from s3lake.index.commit.documents import File
 from s3lake.index.store import COMMIT
 from s3lake.index.store import upload as uploads
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import binding
-from s3lake.land import given as records_at_hand
+from s3lake.land.request import in_process_tasks as records_at_hand
+from s3lake.land.request import stage_values
 from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.object_keys import RecordColumns
@@ -34,10 +34,10 @@ MB = 10**6
 def staging(store: MemoryStore, *, budget: int | None = None, **changes: Any) -> Staging:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
     sink = Sink(**{**fixed, **changes})
-    rule = binding.file_rule(sink)
+    rule = stage_values.build_file_rule(sink)
     if budget is not None:
         rule = FileRule(**{**vars(rule), "budget": budget})
-    return Staging(store, binding.key_rule(sink, "t"), rule, "c1")
+    return Staging(store, stage_values.build_key_layout(sink, "t"), rule, "c1")
 
 
 def lines(*values: bytes) -> pa.BinaryArray:
@@ -492,7 +492,7 @@ def dead_letter_objects(most: int) -> list[bytes]:
         dead_letters.add(
             "t",
             0,
-            records_at_hand.batch([records_at_hand.GivenRecord("t", 0, offset, 0, None, b"{", ())]),
+            records_at_hand.to_record_batch([records_at_hand.KafkaRecord("t", 0, offset, 0, None, b"{", ())]),
             "convert",
             {0: "not JSON"},
         )

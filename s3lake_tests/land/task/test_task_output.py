@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.land.task.placed_rows import PlacedRows
 from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import Staging, StagingRows
@@ -21,13 +21,13 @@ SINK = Sink.model_validate(
         "layout": {"template": "{topic}/{time:HH}/{partition}-{offset}"},
     }
 )
-KEYS = binding.key_rule(SINK, "t")
+KEYS = stage_values.build_key_layout(SINK, "t")
 A, B = map(str, KEYS.groups(0, RecordColumns(values=(), timestamps=[0, 3_600_000]), 2))
 """Two output partitions, by the hour."""
 
 
 def make_output(store: MemoryStore, most_waiting: int = MB) -> TaskOutput:
-    staging = Staging(store, KEYS, binding.file_rule(SINK), "c1")
+    staging = Staging(store, KEYS, stage_values.build_file_rule(SINK), "c1")
     return TaskOutput(staging, RefusedRecords(staging, None, None, MB), most_waiting)
 
 

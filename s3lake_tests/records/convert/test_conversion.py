@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.model import Sink
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import Primitive, from_document, to_document
@@ -180,7 +180,7 @@ def test_a_conversion_is_what_the_sink_says_and_travels_to_the_workers() -> None
         envelope={"style": "record"},  # type: ignore[arg-type]
         sidecars={"keys": "json"},  # type: ignore[arg-type]
     )
-    made = binding.conversion(sink, "t")
+    made = stage_values.build_conversion(sink, "t")
     assert to_document(made.declared) == {"at": "timestamp", "price": "decimal(10,2)"}
     assert (made.nulls, made.needs) == ("fail", {"key", "headers"})
     assert pickle.loads(pickle.dumps(made)) == made

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.config.model import Sink
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.kit.connect_messages import connect_message, field, struct
@@ -26,7 +26,7 @@ def convert(*values: Any, columns: Any = None, converter: str = "json", table: A
         table=table,
     )
     known = from_document(columns or {})
-    work = binding.build_work(sink, "orders", None, sink.start, commit="c")
+    work = stage_values.build_work(sink, "orders", None, sink.start, commit="c")
     work = work.with_contract(known).with_columns(known)
     texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
     return convert_batch(work.conversion, batch(*texts), known)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.index.commit.documents import Recorded
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.land.task.outcomes import Grown, unite_recorded
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.schema.columns.limits import Limits
@@ -62,7 +62,7 @@ def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(
 
     def read_record(fields: int) -> None:
         value = json.dumps({f"f{n}": n for n in range(fields)}).encode()
-        made = preview(limited, "t", [GivenRecord("t", 0, 0, STAMP, b"k", value, ())], STAMP)
+        made = preview(limited, "t", [KafkaRecord("t", 0, 0, STAMP, b"k", value, ())], STAMP)
         assert [one.file.records for one in made.objects] == [1]
 
     read_record(10)
@@ -72,7 +72,7 @@ def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(
 def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None:
     limited = sink(format={"type": "parquet"}, envelope={}, max_columns=9, errors={"tolerance": "all"})
     records = [
-        GivenRecord("t", 0, offset, STAMP, b"k", json.dumps(value).encode(), ())
+        KafkaRecord("t", 0, offset, STAMP, b"k", json.dumps(value).encode(), ())
         for offset, value in enumerate([{"a": 1, "b": 2}, dict.fromkeys("cdefghijkl", 1)])
     ]
     made = preview(limited, "t", records, STAMP)
@@ -84,7 +84,7 @@ def test_the_columns_of_an_envelope_come_on_top_of_the_values() -> None:
     made = preview(
         limited,
         "t",
-        [GivenRecord("t", 0, 0, STAMP, b"k", json.dumps(dict.fromkeys("abcdefghi", 1)).encode(), ())],
+        [KafkaRecord("t", 0, 0, STAMP, b"k", json.dumps(dict.fromkeys("abcdefghi", 1)).encode(), ())],
         STAMP,
     )
     assert [one.file.records for one in made.objects] == [1]

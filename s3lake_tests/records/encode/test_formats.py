@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from s3lake.config.model import Format, Framing, Sidecars
 from s3lake.config.model.format import FormatType
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.encode import FileFormat
 from s3lake.records.encode.formats import CODECS, FORMATS
 from s3lake_tests.records.encode.written_files import written
@@ -35,12 +35,12 @@ LEVELS = {name: codec.levels for name, codec in CODECS.items() if codec.levels}
     ],
 )
 def test_each_format_has_its_codec_and_its_framing(type: FormatType, codec: str, framing: Any) -> None:
-    assert binding.file_format(Format(type=type)) == FileFormat(type, codec, framing=framing)
+    assert stage_values.build_file_format(Format(type=type)) == FileFormat(type, codec, framing=framing)
 
 
 def test_the_users_choices_are_kept() -> None:
     chosen = Format(type="csv", codec="gzip", level=9, header=False, framing=Framing(closing=""))
-    assert binding.file_format(chosen) == FileFormat("csv", "gzip", 9, header=False, framing=("", "\n", ""))
+    assert stage_values.build_file_format(chosen) == FileFormat("csv", "gzip", 9, header=False, framing=("", "\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_users_choices_are_kept() -> None:
     ],
 )
 def test_sidecars_hold_many_records_in_their_formats_codec(type: str, codec: str, framing: Any) -> None:
-    assert binding.file_format(Sidecars().format(type)) == FileFormat(type, codec, framing=framing)
+    assert stage_values.build_file_format(Sidecars().format(type)) == FileFormat(type, codec, framing=framing)
 
 
 @pytest.mark.parametrize(("type", "codec"), [(t, c) for t in FORMATS for c in CODECS if (t, c) not in PAIRS])
@@ -74,7 +74,7 @@ def test_every_pair_writes_a_file_at_its_lowest_and_its_highest_level(type: Any,
     level = LEVELS[codec][which] if codec in LEVELS else None
     tabular = pa.RecordBatch.from_arrays([pa.array([1, 2])], names=["a"])
     payload = pa.array([b"1"], pa.binary()) if type not in ("avro", "parquet", "csv") else tabular
-    assert written(binding.file_format(Format(type=type, codec=codec, level=level)), [payload]) != b""
+    assert written(stage_values.build_file_format(Format(type=type, codec=codec, level=level)), [payload]) != b""
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from s3lake.config.model import Sink
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
 from s3lake.records.layout.pieces import NoObjectKeyError
@@ -50,7 +50,7 @@ def sink(**changes: Any) -> Sink:
 def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyLayout:
     """The rule of a sink for its first topic."""
     made = sink(**changes)
-    return binding.key_rule(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
+    return stage_values.build_key_layout(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
 
 
 def fields(*records: Record) -> RecordColumns:

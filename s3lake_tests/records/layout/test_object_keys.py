@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from s3lake.config import native
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.layout.object_keys import MAX_KEY_BYTES, FileNumbers, KeyLayout, RecordColumns
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake_tests.records.layout import files
@@ -261,7 +261,7 @@ sinks:
 """,
         "f",
     )
-    keys = binding.key_rule(config.sink("a").after_transforms, "t")
+    keys = stage_values.build_key_layout(config.sink("a").after_transforms, "t")
     assert "index" in refusal(keys, key=value)
     assert key(keys, key=b"elsewhere/x") == "raw/elsewhere/x/1/0.json"
 

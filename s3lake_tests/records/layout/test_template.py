@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from s3lake import hours
 from s3lake.config.model import Padding
 from s3lake.config.model import Time as Clock
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.layout.object_keys import FileNumbers, RecordColumns
 from s3lake.records.layout.pieces import (
     Extension,
@@ -266,7 +266,7 @@ LATE = FileNumbers(7, 9, FIVE - 90_000_000, FIVE - 80_000_000, 3)
 
 
 def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:
-    rule = binding.key_rule(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
+    rule = stage_values.build_key_layout(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
     group = rule.fixed_group(0) or rule.groups(0, RecordColumns(timestamps=[LATE.min_timestamp]), 1)[0]
     assert isinstance(group, str)
     return rule.key(group, LATE)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.records.schema.registry.server import datum, framed, serving
 

@@ -14,7 +14,7 @@ from s3lake.config import native
 from s3lake.config.load import load_configuration
 from s3lake.config.model import Config
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.iggy.test_landing import configured

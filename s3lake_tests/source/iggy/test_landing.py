@@ -14,12 +14,12 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import DataLossError
 from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.engine import RunRequest
-from s3lake.land.fleet import land_together
-from s3lake.land.landing import land
-from s3lake.land.observer import LandedHour
-from s3lake.land.opening import open_topic_sink
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import land
+from s3lake.land.many_topics.landing_threads import land_together
+from s3lake.land.request.read_request import RunTasks
+from s3lake.land.topic.observer import LandedHour
+from s3lake.land.topic.open_topic_sink import open_topic_sink
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.inline import body, inline, verified
@@ -110,7 +110,7 @@ def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -
     assert not verified(config, target).clean
 
 
-def land_start(target: TopicSink, run: RunRequest) -> list[LandedHour]:
+def land_start(target: TopicSink, run: RunTasks) -> list[LandedHour]:
     """Land the first hour, next to other topics."""
     return land(target, [START], run=run)
 

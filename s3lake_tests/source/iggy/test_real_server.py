@@ -13,7 +13,7 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.source.iggy.connection import IggyConnection
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import served

@@ -18,7 +18,7 @@ from s3lake.config import native
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.land.task.outcomes import Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic

@@ -17,7 +17,7 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.lake.verify import verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog
-from s3lake.land.opening import open_topic_sink
+from s3lake.land.topic.open_topic_sink import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets

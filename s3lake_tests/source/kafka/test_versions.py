@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake.land.spark import jars
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at

@@ -12,8 +12,8 @@ from s3lake.index.commit.sums import Commits
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase_hour
-from s3lake.land.landing import land, rewrite
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import land, rewrite
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.lake.table.iceberg.shelf import Shelf
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, TopicInMemory
 from s3lake_tests.land.change.parts import run_change

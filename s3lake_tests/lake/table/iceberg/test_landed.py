@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from s3lake.land.landing import land, rewrite
-from s3lake.land.target import TopicSink
+from s3lake.land.hour.landing import land, rewrite
+from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, Lake, at, values
 
 AFTER = at("2026-01-06T00")

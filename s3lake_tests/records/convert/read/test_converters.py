@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from s3lake.config.model import Sink
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest, ConverterSpec
 from s3lake.records.convert.read.value_checks import Refusals
@@ -41,7 +41,7 @@ def sink(**changes: Any) -> Sink:
 
 
 def landed(sink: Sink, *values: bytes) -> dict[str, bytes]:
-    records = [GivenRecord("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
+    records = [KafkaRecord("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
     return {made.file.key: made.body for made in preview(sink, "t", records, STAMP).objects}
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.config.model import Sink
-from s3lake.land.given import GivenRecord
 from s3lake.land.preview import preview
+from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake_tests.config import bases
@@ -59,6 +59,6 @@ def test_a_connector_s_file_names_its_class(name: str) -> None:
 def test_a_number_as_a_key_names_its_directory() -> None:
     fixed: dict[str, Any] = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00"}
     sink = Sink(**fixed, converter={"key": "long"}, layout={"partition_by": ["_key"]})
-    records = [GivenRecord("t", 0, 0, 1763596800000, struct.pack(">q", 42), b"{}", ())]
+    records = [KafkaRecord("t", 0, 0, 1763596800000, struct.pack(">q", 42), b"{}", ())]
     (made,) = preview(sink, "t", records, 1763596800000).objects
     assert made.file.key == "t/key=42/t(0_000000000000).json"

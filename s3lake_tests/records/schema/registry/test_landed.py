@@ -9,7 +9,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.lake.readback.arrow_dataset import open_dataset
-from s3lake.land.landing import land
+from s3lake.land.hour.landing import land
 from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.records.schema.registry.server import datum, framed, serving
 

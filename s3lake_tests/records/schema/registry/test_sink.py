@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from s3lake.config import native
 from s3lake.config.model import Converter, Registry
 from s3lake.errors import ConfigurationError
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.schema.registry.connection import Connection
 
 
@@ -21,7 +21,7 @@ def text(converter: str) -> str:
 def test_a_connection_is_what_the_configuration_says() -> None:
     registry = "{url: 'http://a:8081, https://b/sr', user: u, password: p, ca_file: /ca.pem, timeout: 2s}"
     found = native.loads(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
-    connection = binding.conversion(found, "t").registry
+    connection = stage_values.build_conversion(found, "t").registry
     assert connection == Connection(("http://a:8081", "https://b/sr"), "u", "p", ca_file="/ca.pem", timeout=2.0)
 
 

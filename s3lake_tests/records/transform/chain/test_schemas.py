@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.config.model import Sink
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.step.record_values import Date, Timestamp, make_marker
@@ -107,7 +107,7 @@ def test_those_of_avro_are_known_too() -> None:
     with serving() as registry:
         dated = registry.add({"type": "record", "name": "R", "fields": [{"name": "d", "type": ["null", date]}]})
         plain = registry.add({"type": "record", "name": "P", "fields": [{"name": "d", "type": "long"}]})
-        chain = binding.chain(sink(registry.url, convert))
+        chain = stage_values.build_chain(sink(registry.url, convert))
         values = (framed(plain, b"\0"), b"broken", framed(dated, b"\2\xb4\x9d\2"), framed(dated, b"\0"), None)
         done = apply_chain(chain, batch(*values, keys=[b"x"] * 5), "t", 0)
     assert texts_of(done, "value") == [b'{"d":"1970-01-01"}', b'{"d":"2020-01-05"}', b'{"d":null}', None]
@@ -131,7 +131,7 @@ def test_a_value_that_is_changed_keeps_its_converter() -> None:
     with serving() as registry:
         number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
         configured = sink(registry.url, rename)
-        chain = binding.chain(configured)
+        chain = stage_values.build_chain(configured)
         done = apply_chain(chain, batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
     assert texts_of(done, "value") == [b'{"b":1}', None]
     assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
@@ -148,7 +148,7 @@ def test_a_value_that_no_step_reads_keeps_its_schema() -> None:
         "options": {"header": "h", "value.literal": "v"},
     }
     configured = sink("http://nowhere", header)
-    chain = binding.chain(configured)
+    chain = stage_values.build_chain(configured)
     assert chain.wrapped == {}
     assert configured.after_transforms.converter == configured.converter
 

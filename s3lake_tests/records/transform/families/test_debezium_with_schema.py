@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.land import binding
+from s3lake.land.request import stage_values
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.protobuf.shop_messages import message_class
@@ -190,7 +190,7 @@ def test_a_row_of_protobuf_is_changed_by_the_next_transform() -> None:
     )
     with serving() as registry:
         number = registry.add(PROTO, "PROTOBUF")
-        links = dataclasses.replace(binding.chain(sink(registry.url, *steps)), value="protobuf")
+        links = dataclasses.replace(stage_values.build_chain(sink(registry.url, *steps)), value="protobuf")
         done = apply_chain(links, batch(framed(number, of_protobuf(PLAIN_EVENTS[0])), keys=[b"x"]), "t", 0)
     assert (done.refused, texts_of(done, "value")) == ({}, [b'{"id":1,"note":"x","o":100}'])
 
@@ -218,7 +218,7 @@ def test_events_of_a_registry_are_known_by_the_name_of_their_record(fills: str, 
     with serving() as registry:
         number = registry.add(schema)
         values = [framed(number, datum(schema, one)) for one in events]
-        links = binding.chain(sink(registry.url, {"type": TYPE, "options": options}))
+        links = stage_values.build_chain(sink(registry.url, {"type": TYPE, "options": options}))
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 3), "t", 0)
     assert (done.refused, done.filtered) == ({}, 1)
     assert texts_of(done, "value") == [
@@ -244,7 +244,7 @@ def test_events_of_protobuf_and_json_schema_become_rows_of_a_table(
     with serving() as registry:
         number = registry.add(schema, kind)
         configured = sink(registry.url, {"type": TYPE, "options": options}, format={"type": "parquet"})
-        links = dataclasses.replace(binding.chain(configured), value=converter)
+        links = dataclasses.replace(stage_values.build_chain(configured), value=converter)
         values = [framed(number, encode(event)) for event in PLAIN_EVENTS]
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 4), "t", 0)
     assert (done.refused, done.filtered) == ({}, 2)
