@@ -308,7 +308,8 @@ class Sink(ConfigModel):
         from s3lake.records.transform.chain.chain import Chain
 
         converter, keeps_schemas = self.converter, self.sql is None  # SQL takes JSON
-        return Chain(self.transforms_as_data, converter.key, converter.value, keeps_schemas=keeps_schemas)
+        exact = converter.times == "exact"
+        return Chain(self.transforms_as_data, converter.key, converter.value, keeps_schemas=keeps_schemas, exact=exact)
 
     @property
     def transforms_as_data(self) -> tuple[dict[str, Any], ...]:

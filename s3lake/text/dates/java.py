@@ -30,6 +30,7 @@ from s3lake.text.dates.zones import parse_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
+_MS = 1_000_000
 _YEAR_10000_MS = 253_402_300_800_000
 _ENGLISH = ("", "en", "en_US", "en-US")
 
@@ -55,6 +56,20 @@ class DatePattern:
         """Milliseconds within which the text is the same: a second, unless the pattern has fractions."""
         return 1 if any(part.letter == "S" for part in self.parts()) else 1000
 
+    @property
+    def most_fraction(self) -> int:
+        """How many letters S the pattern has at one place, 0 if it prints no fraction."""
+        return max((part.count for part in self.parts() if part.letter == "S"), default=0)
+
+    @property
+    def resolution_ns(self) -> int:
+        """Nanoseconds within which the text is the same."""
+        return 10 ** (9 - self.most_fraction) if self.most_fraction > 3 and not self.simple else self.resolution * _MS
+
+    def fine_formatter(self, zone_name: str = "UTC") -> Callable[[int], str]:
+        """Return a function from nanoseconds since 1970 to text, as `formatter` does from milliseconds."""
+        return _compile_fine_formatter(self, zone_name)
+
     def parser(self, zone_name: str = "UTC") -> Callable[[str], int]:
         """Return a function from text to epoch milliseconds; a text without an offset is in the zone.
 
@@ -62,6 +77,11 @@ class DatePattern:
             ValueError: the pattern or the zone is invalid, or the pattern does not name a day. The function raises it
                 for a text that does not match.
         """
+        parse = _compile_parser(self, zone_name)
+        return lambda text: parse(text) // _MS
+
+    def fine_parser(self, zone_name: str = "UTC") -> Callable[[str], int]:
+        """Return a function from text to nanoseconds since 1970, as `parser` does to milliseconds."""
         return _compile_parser(self, zone_name)
 
     @property
@@ -166,6 +186,32 @@ def _compile_formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], 
 
 
 @lru_cache(maxsize=256)
+def _compile_fine_formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
+    if pattern.resolution_ns >= _MS:
+        formatter = _compile_formatter(pattern, zone_name)
+        return lambda epoch_ns: formatter(epoch_ns // _MS)
+    place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
+    printers = {name: letter.printer for name, letter in pattern.letters.items()}
+    # A fraction has more digits than Python's dates.
+    pieces = [
+        (part.count if part.letter == "S" else 0, compile_printer([part], printers, style))
+        for part in pattern.parts()
+        if not pattern.is_bracket(part)
+    ]
+
+    def format_date(epoch_ns: int) -> str:
+        seconds, fraction = divmod(epoch_ns, 10**9)
+        try:
+            moment = (_EPOCH + timedelta(seconds=seconds)).astimezone(place)
+        except OverflowError:
+            raise ValueError(f"{epoch_ns} ns after 1970 has no date") from None
+        digits = f"{fraction:09d}"
+        return "".join([digits[:count] if count else print_part(moment) for count, print_part in pieces])
+
+    return format_date
+
+
+@lru_cache(maxsize=256)
 def _compile_parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
     place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
     parts = pattern.parts()
@@ -196,7 +242,7 @@ def _compile_parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int
             for (letter, repeated), group in zip(fields, match.groups(), strict=True):
                 if group is not None:
                     letter.read(time, group, repeated)
-            return time.to_epoch_ms()
+            return time.to_epoch_ns()
         except (ValueError, OverflowError):
             raise ValueError(f"{text[:60]!r} is not a date of the pattern {pattern.pattern}") from None
 

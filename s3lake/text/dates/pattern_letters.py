@@ -12,7 +12,7 @@ from s3lake.text.dates.iso import find_day_of_year
 from s3lake.text.dates.zones import format_offset, parse_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MILLISECOND = timedelta(milliseconds=1)
+_SECOND = timedelta(seconds=1)
 _ALWAYS = 99
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -95,8 +95,8 @@ class PartialTime:
         self.zone = zone
         self.fields = {"year": 1970, "month": 1, "day": 1, "minute": 0, "second": 0, "nanosecond": 0}
 
-    def to_epoch_ms(self) -> int:
-        """Return the epoch milliseconds.
+    def to_epoch_ns(self) -> int:
+        """Return the nanoseconds since 1970.
 
         Raises:
             ValueError, OverflowError: there is no such time.
@@ -105,11 +105,11 @@ class PartialTime:
         hour = fields.get("hour")
         if hour is None:
             hour = fields.get("half_hour", 0) % 12 + 12 * fields.get("afternoon", 0)
-        time = (hour % 24, fields["minute"], fields["second"], fields["nanosecond"] // 1000)
+        time = (hour % 24, fields["minute"], fields["second"])
         local = datetime(fields["year"], fields["month"], fields["day"], *time)
         if "day_of_year" in fields:
             local = datetime.combine(find_day_of_year(local.year, fields["day_of_year"]), local.time())
-        return (local.replace(tzinfo=self.zone) - _EPOCH) // _MILLISECOND
+        return (local.replace(tzinfo=self.zone) - _EPOCH) // _SECOND * 10**9 + fields["nanosecond"]
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def when(type: str, **options: Any) -> Predicate:
     return Predicate(type=type, options=options)
 
 
-def chain(*transforms: Transform, key: str = "string", value: str = "json") -> Chain:
-    return Chain(tuple(one.model_dump() for one in transforms), key, value)
+def chain(*transforms: Transform, key: str = "string", value: str = "json", **more: Any) -> Chain:
+    return Chain(tuple(one.model_dump() for one in transforms), key, value, **more)
 
 
 def run(chain: Chain, *messages: Message) -> Transformed:
@@ -153,10 +153,15 @@ class Described:
 
 
 def described(
-    schema: dict[str, Any], payloads: Sequence[Any], *transforms: Transform, side: str = "value", key: str = "string"
+    schema: dict[str, Any],
+    payloads: Sequence[Any],
+    *transforms: Transform,
+    side: str = "value",
+    key: str = "string",
+    **more: Any,
 ) -> Described:
     """What values with a schema become; none of them is refused or dropped."""
-    done = run_described(schema, payloads, *transforms, key=key)
+    done = run_described(schema, payloads, *transforms, key=key, **more)
     assert (done.refused, done.filtered) == ({}, 0)
     schemas = done.columns[side].schemas
     assert schemas is not None
@@ -171,14 +176,14 @@ def described(
 
 
 def run_described(
-    schema: dict[str, Any], payloads: Sequence[Any], *transforms: Transform, key: str = "string"
+    schema: dict[str, Any], payloads: Sequence[Any], *transforms: Transform, key: str = "string", **more: Any
 ) -> Transformed:
     messages = [Message({"schema": schema, "payload": payload}, key=b"k") for payload in payloads]
-    return run(chain(*transforms, key=key, value="connect_json"), *messages)
+    return run(chain(*transforms, key=key, value="connect_json", **more), *messages)
 
 
-def refusal_described(schema: dict[str, Any], payload: Any, *transforms: Transform) -> str:
+def refusal_described(schema: dict[str, Any], payload: Any, *transforms: Transform, **more: Any) -> str:
     """Why a value with a schema is refused."""
-    done = run_described(schema, [payload], *transforms)
+    done = run_described(schema, [payload], *transforms, **more)
     assert (done.rows.to_pylist(), done.filtered) == ([], 0)
     return done.refused[0]

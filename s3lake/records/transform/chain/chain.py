@@ -52,7 +52,9 @@ class Chain:
         is_json = CONVERTERS[self.value].gives == "json"
         described = {side for side in ("key", "value") if self.has_schema(side)}
         for position, transform in enumerate(self.transforms):
-            step, remarks = build_step(transform["type"], transform["options"], position=position)
+            step, remarks = build_step(
+                transform["type"], transform["options"], position=position, exact=self.exact and bool(described)
+            )
             short = shorten(transform["type"])
             label = f"transform {transform['name']!r} ({short})" if transform["name"] else f"transform {short}"
             notices.extend(f"{label}: {notice}" for notice in remarks)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
+from s3lake.records.schema.connect_schema import Schema
 from s3lake.records.transform.chain.chain import Chain
 from s3lake.records.transform.chain.header_column import (
     append_headers,
@@ -32,6 +33,7 @@ from s3lake.records.transform.step.record_values import (
     decode,
     encode,
     make_marker,
+    make_unit_marker,
 )
 from s3lake.text.masking import strip_values
 
@@ -156,7 +158,7 @@ class _Run:
         schemas = self.schemas.get(side)
         if schemas is None:
             return [None] * count
-        marks = [*(make_marker(schema.type) for schema in schemas.distinct), None]  # rows without a schema have code -1
+        marks = [*(_make_marker(schema) for schema in schemas.distinct), None]  # rows without a schema have code -1
         return [marks[code] for code in schemas.codes.tolist()]
 
     def _replace_columns(self, batch: pa.RecordBatch, kept: _Kept) -> pa.RecordBatch:
@@ -171,6 +173,14 @@ class _Run:
         if "topic" in writes:
             batch = batch.append_column("topic", pa.array(kept.topics, pa.string()))
         return batch
+
+
+def _make_marker(schema: Schema) -> MarkInstants | None:
+    """Return how the times of a schema are marked: its columns of times, and numbers that are times by their schema."""
+    instants, numbers = make_marker(schema.type), make_unit_marker(schema.type, schema.detail)
+    if instants is None or numbers is None:
+        return instants or numbers
+    return lambda value: numbers(instants(value))
 
 
 def finish(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes | None:

@@ -326,10 +326,12 @@ def _decode_typed(group: Group, side: Side, step: Step) -> list[Any]:
         index = array.type.get_field_index(step.field)
         if index < 0:
             return [{} if valid else None for valid in array.is_valid().to_pylist()]
-        column = group_values.to_values(array.field(index), type.fields[step.field])
+        inner = whole.schema.detail.inner if whole.schema.detail is not None else ()
+        detail = inner[index] if index < len(inner) else None
+        column = group_values.to_numbered_values(array.field(index), type.fields[step.field], detail)
         rows = zip(column, array.is_valid().to_pylist(), strict=True)
         return [{step.field: value} if valid else None for value, valid in rows]
-    return group_values.to_values(array, type)
+    return group_values.to_numbered_values(array, type, whole.schema.detail)
 
 
 def _show_typed(side: Side, typed: Typed, raw: pa.BinaryArray) -> pa.BinaryArray:

@@ -118,7 +118,8 @@ def _to_string(value: Any) -> str:
     match value:
         case FineInstant():  # Connect has no such type: a long of its own, of which no digit is lost
             text = format_time(TYPED["Time" if isinstance(value, MicroTime) else "Timestamp"], value.epoch_ms)
-            fraction, digits = value % (1000 * value.per_ms), len(str(value.per_ms)) + 2
+            per_second = 10**9 // value.unit_ns
+            fraction, digits = value % per_second, len(str(per_second)) - 1
             return f"{text[:-4]}{fraction:0{digits}d}Z"
         case TimeOfDay():
             return format_time(TYPED["Time"], value.epoch_ms)

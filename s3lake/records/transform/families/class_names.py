@@ -126,7 +126,12 @@ class UnknownTypeError(ValueError):
 
 
 def build_step(
-    type_name: str, settings: Mapping[str, Any], factories: Mapping[str, Factory] = TRANSFORMS, position: int = 0
+    type_name: str,
+    settings: Mapping[str, Any],
+    factories: Mapping[str, Factory] = TRANSFORMS,
+    position: int = 0,
+    *,
+    exact: bool = False,
 ) -> tuple[Step, list[str]]:
     """Build the transform (or, of PREDICATES, the predicate) of a type. Return it and what the user should know.
 
@@ -135,7 +140,7 @@ def build_step(
         OptionError: an option is missing, unknown or wrong.
     """
     name = find_type(type_name, factories)
-    options = OptionReader(settings, position)
+    options = OptionReader(settings, position, exact=exact)
     step = factories[name](options)
     if factories is TRANSFORMS and name.startswith(_CONNECT):
         step = _read_null_default(step, options)

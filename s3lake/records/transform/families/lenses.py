@@ -9,7 +9,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
-from s3lake.records.transform.families.timestamps import PRECISIONS, TARGETS, TYPED, format_time, from_unix, to_unix
+from s3lake.records.transform.families.timestamps import (
+    MS,
+    PRECISIONS,
+    TARGETS,
+    TYPED,
+    format_fine_time,
+    format_time,
+    from_unix,
+    require_unit,
+    to_unix,
+)
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Record, Step, add_constant, add_headers, change_headers, get_field
 from s3lake.records.transform.step.record_values import Header, Instant, TransformError, describe
@@ -28,7 +38,7 @@ _NUMBERS = {"year": "u", "month": "M", "day": "d", "hour": "H", "minute": "m", "
 _ISO_MILLISECONDS = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSS")
 
 ReadTime = Callable[[Record], int | None]
-"""Returns epoch ms, None if the time is null or missing."""
+"""Returns nanoseconds since 1970, None if the time is null or missing."""
 
 
 def convert_timestamp(options: OptionReader) -> Step:
@@ -50,11 +60,11 @@ def convert_timestamp(options: OptionReader) -> Step:
     zone = "UTC" if target == "Timestamp" else zone
 
     def list_headers(record: Record) -> list[Header]:
-        epoch_ms = read_time(record)
-        if epoch_ms is None:
+        epoch_ns = read_time(record)
+        if epoch_ns is None:
             return [(header, None)]
-        start = find_start(epoch_ms)
-        text = str(to_unix(start, precision)) if pattern is None else format_time(pattern, start, zone)
+        start = find_start(epoch_ns)
+        text = str(to_unix(start, precision)) if pattern is None else format_fine_time(pattern, start, zone)
         return [(header, text.encode())]
 
     return add_headers(list_headers, frozenset({part}) - {"timestamp"}, field)
@@ -83,7 +93,7 @@ def insert_wallclock(options: OptionReader, *, rolling: bool) -> Step:
             return text
         return text.rstrip("0") if epoch_ms % 1000 else text[:-4]
 
-    return add_constant(lambda wallclock_ms: [(header, print_time(find_start(wallclock_ms)).encode())])
+    return add_constant(lambda wallclock_ms: [(header, print_time(find_start(wallclock_ms * MS) // MS).encode())])
 
 
 def insert_wallclock_part(options: OptionReader) -> Step:
@@ -103,32 +113,34 @@ def insert_time_headers(
     patterns = {
         prefix + part: _read_pattern(options, f"{part}.format", default, locale) for part, default in _PARTS.items()
     }
-    find_start: Callable[[int], int] = lambda epoch_ms: epoch_ms  # noqa: E731
+    find_start: Callable[[int], int] = lambda epoch_ns: epoch_ns  # noqa: E731
     if rolling:
         find_start = _read_window(options, optional=False)
-    resolution = min(pattern.resolution for pattern in patterns.values())
+    resolution = min(pattern.resolution_ns for pattern in patterns.values())
 
     @lru_cache(maxsize=4096)  # many records share a second
     def format_parts(moment: int) -> list[Header]:
-        return [(name, format_time(pattern, moment * resolution, zone).encode()) for name, pattern in patterns.items()]
+        return [
+            (name, format_fine_time(pattern, moment * resolution, zone).encode()) for name, pattern in patterns.items()
+        ]
 
-    def list_parts(epoch_ms: int) -> list[Header]:
-        return format_parts(find_start(epoch_ms) // resolution)
+    def list_parts(epoch_ns: int) -> list[Header]:
+        return format_parts(find_start(epoch_ns) // resolution)
 
     if origin == "wallclock":
-        return add_constant(list_parts)
+        return add_constant(lambda wallclock_ms: list_parts(wallclock_ms * MS))
     if origin == "record":
         return add_headers(
-            lambda record: list_parts(record.wallclock_ms if record.timestamp is None else record.timestamp)
+            lambda record: list_parts(MS * (record.wallclock_ms if record.timestamp is None else record.timestamp))
         )
     precision = options.choice("unix.precision", PRECISIONS, PRECISIONS[0])
     part, field, read_time = _read_field(options, locale, zone, precision)
 
     def list_headers(record: Record) -> list[Header]:
-        epoch_ms = read_time(record)
-        if epoch_ms is None and part != "timestamp":
+        epoch_ns = read_time(record)
+        if epoch_ns is None and part != "timestamp":
             raise TransformError("the timestamp is null or missing")
-        return list_parts(record.wallclock_ms if epoch_ms is None else epoch_ms)
+        return list_parts(record.wallclock_ms * MS if epoch_ns is None else epoch_ns)
 
     return add_headers(list_headers, frozenset({part}) - {"timestamp"}, field)
 
@@ -152,8 +164,8 @@ def _read_window(options: OptionReader, *, optional: bool) -> Callable[[int], in
     size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
     if optional and unit != "none" and "rolling.window.size" not in options:
         raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
-    window_ms = size * units.get(unit, 0)
-    return (lambda epoch_ms: epoch_ms - epoch_ms % window_ms) if window_ms else lambda epoch_ms: epoch_ms
+    window_ns = size * units.get(unit, 0) * MS
+    return (lambda epoch_ns: epoch_ns - epoch_ns % window_ns) if window_ns else lambda epoch_ns: epoch_ns
 
 
 def _read_zone(options: OptionReader, name: str) -> str:
@@ -189,7 +201,7 @@ def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -
         raise OptionError(f"field: {text!r} has an empty step; write a.b.c, _key.a or _timestamp", "field")
     patterns = [DatePattern(pattern, "java.time", locale) for pattern in options.names("format.from.pattern")]
     try:
-        parsers = [pattern.parser(zone) for pattern in patterns]
+        parsers = [pattern.fine_parser(zone) for pattern in patterns]
     except ValueError as error:
         raise OptionError(f"format.from.pattern: {error}", "format.from.pattern") from None
     tried = ", ".join(pattern.pattern for pattern in patterns)
@@ -198,8 +210,10 @@ def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -
     def read_time(record: Record) -> int | None:
         whole = getattr(record, part)
         value = whole if whole is None else get_field(whole, path)
-        if value is None or part == "timestamp":
-            return value
+        if value is None:
+            return None
+        if part == "timestamp":
+            return record.timestamp * MS if record.timestamp is not None else None
         if isinstance(value, str):
             for parse in parsers:
                 try:
@@ -207,9 +221,10 @@ def _read_field(options: OptionReader, locale: str, zone: str, precision: str) -
                 except ValueError:
                     continue
         if isinstance(value, Instant):
-            return value.epoch_ms
+            return value.epoch_ns
         number = _to_number(value)
         if number is not None:
+            require_unit(number, precision, what)
             return from_unix(number, precision)
         if not isinstance(value, str):
             raise TransformError(f"{what} is {describe(value, what)}; a timestamp is a whole number or a text")

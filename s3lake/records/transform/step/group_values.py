@@ -11,30 +11,19 @@ import pyarrow as pa
 
 from s3lake.records.convert.read import arrays
 from s3lake.records.schema.columns.arrow_types import arrow_type
+from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import PLACEHOLDER, Decimal, Primitive, Type, Unknown, fold
 from s3lake.records.transform.step.record_values import (
-    Date,
+    INSTANTS,
     Float32,
     Instant,
-    MicroTime,
-    MicroTimestamp,
-    NanoTimestamp,
-    TimeOfDay,
-    Timestamp,
     TransformError,
     describe,
+    make_unit_marker,
 )
 from s3lake.records.transform.step.schema_group import Refusals
 from s3lake.text.masking import strip_values
 
-INSTANTS: dict[Primitive, type[Instant]] = {
-    Primitive.DATE: Date,
-    Primitive.TIME: TimeOfDay,
-    Primitive.TIME_US: MicroTime,
-    Primitive.TIMESTAMP: Timestamp,
-    Primitive.TIMESTAMP_US: MicroTimestamp,
-    Primitive.TIMESTAMP_NS: NanoTimestamp,
-}
 _Read = Callable[[pa.Array], list[Any]]
 
 
@@ -85,6 +74,13 @@ def _make_leaf_reader(leaf: Primitive | Decimal | Unknown) -> _Read:
         case Primitive.UUID:
             return lambda array: [None if one is None else str(one) for one in array.to_pylist()]
     return lambda array: array.to_pylist()
+
+
+def to_numbered_values(array: pa.Array, type: Type, detail: Detail | None) -> list[Any]:
+    """Return values as transforms take them, of which numbers know the unit that their schema gives them."""
+    mark = make_unit_marker(type, detail)
+    values = to_values(array, type)
+    return values if mark is None else list(map(mark, values))
 
 
 def to_array(values: Sequence[Any], type: Type) -> pa.Array:

@@ -30,13 +30,15 @@ class OptionReader:
 
     Attributes:
         position: place of the transform in its chain.
+        exact: True if the sink keeps what is below a millisecond of its times.
         notices: what the user should know although nothing is wrong.
     """
 
-    def __init__(self, options: Mapping[str, Any], position: int = 0) -> None:
+    def __init__(self, options: Mapping[str, Any], position: int = 0, *, exact: bool = False) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
         self._read: dict[str, None] = {}
         self.position = position
+        self.exact = exact
         self.notices: list[str] = []
 
     def raw(self, name: str, default: Any = None) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.schema.columns.types import Primitive, Type, fold
+from s3lake.records.schema.columns.details import Detail
+from s3lake.records.schema.columns.types import Primitive, Struct, Type, fold
 from s3lake.text.masking import quote_masked
 
 DAY_MS = 86_400_000
@@ -41,12 +42,17 @@ class Instant(int):
     """A point in time, in the unit of its kind. In JSON it is this number."""
 
     __slots__ = ()
-    unit_ms: ClassVar[int] = 1
+    unit_ns: ClassVar[int] = 1_000_000
+
+    @property
+    def epoch_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return self * self.unit_ns
 
     @property
     def epoch_ms(self) -> int:
-        """Milliseconds since 1970."""
-        return self * self.unit_ms
+        """Milliseconds since 1970, the one that it is in."""
+        return self.epoch_ns // 1_000_000
 
 
 class Timestamp(Instant):
@@ -65,19 +71,14 @@ class Date(Instant):
     """Days since 1970."""
 
     __slots__ = ()
-    unit_ms = DAY_MS
+    unit_ns = DAY_MS * 1_000_000
 
 
 class FineInstant(Instant):
     """A point in time that is finer than a millisecond."""
 
     __slots__ = ()
-    per_ms: ClassVar[int] = 1000
-
-    @property
-    def epoch_ms(self) -> int:
-        """Milliseconds since 1970, the one that it is in."""
-        return self // self.per_ms
+    unit_ns = 1000
 
 
 class MicroTime(FineInstant):
@@ -96,7 +97,18 @@ class NanoTimestamp(FineInstant):
     """Nanoseconds since 1970."""
 
     __slots__ = ()
-    per_ms = 1_000_000
+    unit_ns = 1
+
+
+class TimeNumber(int):
+    """A number that is a time by its schema, in the unit of `time`, but has no column of times."""
+
+    time: Primitive
+
+    def __new__(cls, number: int, time: Primitive) -> TimeNumber:
+        time_number = super().__new__(cls, number)
+        time_number.time = time
+        return time_number
 
 
 class Float32(float):
@@ -105,10 +117,13 @@ class Float32(float):
     __slots__ = ()
 
 
-_INSTANTS: dict[Type, type[Instant]] = {
-    Primitive.TIMESTAMP: Timestamp,
-    Primitive.TIME: TimeOfDay,
+INSTANTS: dict[Type, type[Instant]] = {
     Primitive.DATE: Date,
+    Primitive.TIME: TimeOfDay,
+    Primitive.TIME_US: MicroTime,
+    Primitive.TIMESTAMP: Timestamp,
+    Primitive.TIMESTAMP_US: MicroTimestamp,
+    Primitive.TIMESTAMP_NS: NanoTimestamp,
 }
 
 
@@ -116,7 +131,7 @@ def make_marker(type: Type) -> MarkInstants | None:
     """Return the function that makes instants of a type's dates and times. Return None if it has none."""
 
     def of_leaf(leaf: Type) -> MarkInstants | None:
-        instant = _INSTANTS.get(leaf)
+        instant = INSTANTS.get(leaf)
         return instant and (lambda value: instant(value) if value.__class__ is int else value)
 
     def of_list(mark: MarkInstants | None) -> MarkInstants | None:
@@ -140,6 +155,19 @@ def _mark_fields(marks: dict[str, MarkInstants | None]) -> MarkInstants | None:
         return value | {name: mark(value[name]) for name, mark in marked.items() if name in value}
 
     return mark_fields if marked else None
+
+
+def make_unit_marker(type: Type, detail: Detail | None) -> MarkInstants | None:
+    """Return the function that makes TimeNumbers of numbers that are times by their schema, None if it has none."""
+    if detail is None:
+        return None
+    if isinstance(type, Struct):
+        fields = zip(type.fields.items(), detail.inner, strict=False)
+        return _mark_fields({name: make_unit_marker(inner, each) for (name, inner), each in fields})
+    if detail.time is None or type in INSTANTS:
+        return None
+    time = Primitive(detail.time)
+    return lambda value: TimeNumber(value, time) if value.__class__ is int else value
 
 
 # A number with a fraction keeps its digits: through a double, 0.10 would become 0.1, and long ones would be cut.
