@@ -1,15 +1,22 @@
-"""What many topics cost: `many_topics.py BOOTSTRAP HOUR TOPICS RECORDS ENDPOINT BUCKET`, keys of S3 as AWS_* variables.
+"""What many topics cost: `many_topics.py BOOTSTRAP HOUR TOPICS RECORDS ENDPOINT BUCKET [QUIET]`.
 
 Makes the topics with so many records each, loads the code location, and does in one process what Dagster's daemon does:
 the sink's sensor ticks, and what it asks for is run, until it asks for nothing more. Prints a JSON line for the
-location, each tick, each run, and a last tick that has nothing to look at; see `land.told`.
+location, each tick, each run, and a last tick that has nothing to look at; see `land.told`. The keys of S3 are AWS_*
+variables.
+
+With QUIET the clock then goes on by so many hours, in which no topic gets a record: a tick each 30 seconds of that
+clock, and the runs that the ticks request. Of each step it prints the CPU seconds of this process, the requests to S3
+by operation and kind of document, and the events that Dagster has stored.
 """
 
+import http.client
 import json
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
 
 import dagster as dg
 from confluent_kafka import Producer
@@ -24,10 +31,64 @@ from s3lake.orchestration.build import build_definitions
 _AT_ONCE = 100
 _QUIET_TICKS = 6
 """More than it takes to look again at what a thousand topics have landed."""
+_TICK_MS = 30_000
+_KINDS = {
+    r"/topic\.json": "topic.json",
+    r"/sealed\.json": "sealed.json",
+    r"/schema\.json": "schema.json",
+    r"/\.probe/": "probe",
+    r"/\d{4}-\d\d-\d\dT\d\d\.json": "tile",
+    r"/\d{4}-\d\d-\d\dT\d\d/\w+\.json": "manifest",
+}
 
 
-def main(servers: str, hour: str, count: int, records: int, endpoint: str, bucket: str) -> None:
+class Costs:
+    """What this process uses from step to step: its CPU, its requests to S3, and the events of its instance."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.requests: Counter[str] = Counter()
+        self.events = 0
+        self._cpu_s, self._endpoint = time.process_time(), endpoint.partition("://")[2]
+        send = http.client.HTTPConnection.putrequest
+
+        def count(
+            connection: http.client.HTTPConnection,
+            method: str,
+            url: str,
+            skip_host: bool = False,
+            skip_accept_encoding: bool = False,
+        ) -> None:
+            if f"{connection.host}:{connection.port}" == self._endpoint:
+                kind = next((kind for pattern, kind in _KINDS.items() if re.search(pattern, url)), "other")
+                self.requests[f"{method} {kind}"] += 1
+            send(connection, method, url, skip_host, skip_accept_encoding)
+
+        http.client.HTTPConnection.putrequest = count  # type: ignore[assignment, method-assign]
+
+    def report(self, did: str, began: float, **more: str) -> None:
+        """Say what a step has cost."""
+        seconds, cpu_s = time.perf_counter() - began, time.process_time()
+        found = {"cpu_s": round(cpu_s - self._cpu_s, 3), "requests": dict(self.requests), "events": self.events, **more}
+        told(did=did, seconds=seconds, **found)
+        self.requests.clear()
+        self.events, self._cpu_s = 0, time.process_time()
+
+
+class Clock:
+    """The clock of s3lake, which the benchmark moves."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        """Return the time as epoch milliseconds."""
+        return int(time.time() * 1000) + self.ahead_ms
+
+
+def main(servers: str, hour: str, count: int, records: int, endpoint: str, bucket: str, quiet: int = 0) -> None:
     """Measures each step."""
+    clock = Clock()
+    hours.now_ms = clock.now_ms
     filled(servers, hour, [f"many-{number:04}" for number in range(count)], records)
     config = Config.model_validate(
         {
@@ -36,43 +97,81 @@ def main(servers: str, hour: str, count: int, records: int, endpoint: str, bucke
             "sinks": [{"name": "many", "topics_regex": "many-.*", "bucket": bucket, "start": hour}],
         }
     )
-    told(did="start", seconds=0.0)
+    costs, began = Costs(endpoint), time.perf_counter()
+    costs.report("start", began)
     began = time.perf_counter()
     definitions = build_definitions(config)
     definitions.get_repository_def()
-    told(did="code location", seconds=time.perf_counter() - began)
+    costs.report("code location", began)
     with tempfile.TemporaryDirectory() as home, dg.DagsterInstance.local_temp(home) as instance:
-        landed = sum(run(definitions, instance, request) for request in asked(definitions, instance))
-    if landed != count * records:
-        raise SystemExit(f"{landed} of {count * records} records landed: nothing was measured")
+        daemon = Daemon(definitions, instance, costs)
+        landed = daemon.land_all()
+        if landed != count * records:
+            raise SystemExit(f"{landed} of {count * records} records landed: nothing was measured")
+        if quiet:
+            clock.ahead_ms = hours.end_ms(hours.key_of_ms(hours.now_ms())) - int(time.time() * 1000)
+        for _ in range(quiet * hours.HOUR_MS // _TICK_MS):
+            daemon.tick_and_land(hours.key_of_ms(hours.now_ms()))
+            clock.ahead_ms += _TICK_MS
 
 
-def asked(definitions: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[dg.RunRequest]:
-    """The runs that the sensor asks for, each to be run before the next tick; the last ticks ask for none."""
-    sensor, cursor, quiet = definitions.resolve_sensor_def("sink_many"), None, 0
-    while quiet < _QUIET_TICKS:
+class Daemon:
+    """What Dagster's daemon does for the sink."""
+
+    def __init__(self, definitions: dg.Definitions, instance: dg.DagsterInstance, costs: Costs) -> None:
+        self._definitions, self._instance, self._costs = definitions, instance, costs
+        self._sensor = definitions.resolve_sensor_def("sink_many")
+        self._cursor: str | None = None
+
+    def land_all(self) -> int:
+        """Ticks and runs until the last ticks request nothing; records that were landed."""
+        landed = idle = 0
+        while idle < _QUIET_TICKS:
+            began = time.perf_counter()
+            requests = self._tick()
+            idle = 0 if requests else idle + 1
+            self._costs.report("idle tick" if idle == _QUIET_TICKS else "tick", began)
+            for request in requests:
+                began = time.perf_counter()
+                landed += self._run(request)
+                self._costs.report("run", began)
+        return landed
+
+    def tick_and_land(self, hour: str) -> None:
+        """One tick at a time of `hour`, and what it requests."""
         began = time.perf_counter()
+        requests = self._tick()
+        self._costs.report("quiet tick", began, hour=hour)
+        for request in requests:
+            began = time.perf_counter()
+            self._run(request)
+            self._costs.report("quiet run", began, hour=hour)
+
+    def _tick(self) -> list[dg.RunRequest]:
         with dg.build_sensor_context(
-            instance=instance, definitions=definitions, resources=dict(definitions.resources or {}), cursor=cursor
+            instance=self._instance,
+            definitions=self._definitions,
+            resources=dict(self._definitions.resources or {}),
+            cursor=self._cursor,
         ) as context:
-            result = sensor.evaluate_tick(context)
-        requests, cursor = result.run_requests or [], result.cursor
-        quiet = 0 if requests else quiet + 1
-        told(did="idle tick" if quiet == _QUIET_TICKS else "tick", seconds=time.perf_counter() - began)
-        yield from requests
+            result = self._sensor.evaluate_tick(context)
+        self._cursor = result.cursor
+        for event in result.asset_events:
+            self._instance.report_runless_asset_event(event)
+        self._costs.events += len(result.asset_events)
+        return list(result.run_requests or [])
 
-
-def run(definitions: dg.Definitions, instance: dg.DagsterInstance, request: dg.RunRequest) -> int:
-    """Runs what was asked for, in this process; records that it has landed."""
-    assert request.job_name is not None
-    began, job = time.perf_counter(), definitions.resolve_job_def(request.job_name)
-    result = job.execute_in_process(run_config=request.run_config, tags=request.tags, instance=instance)
-    told(did="run", seconds=time.perf_counter() - began)
-    return sum(
-        int(str(materialised.metadata["dagster/row_count"].value))
-        for event in result.get_asset_materialization_events()
-        if "sealed_after_s" not in (materialised := event.step_materialization_data.materialization).metadata
-    )
+    def _run(self, request: dg.RunRequest) -> int:
+        """Run what was requested, in this process; records that it has landed."""
+        assert request.job_name is not None
+        job = self._definitions.resolve_job_def(request.job_name)
+        result = job.execute_in_process(run_config=request.run_config, tags=request.tags, instance=self._instance)
+        self._costs.events += len(self._instance.all_logs(result.run_id))
+        return sum(
+            int(str(materialised.metadata["dagster/row_count"].value))
+            for event in result.get_asset_materialization_events()
+            if "sealed_after_s" not in (materialised := event.step_materialization_data.materialization).metadata
+        )
 
 
 def filled(servers: str, hour: str, topics: list[str], records: int) -> None:
@@ -91,4 +190,4 @@ def filled(servers: str, hour: str, topics: list[str], records: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], sys.argv[6])
+    main(*sys.argv[1:3], *map(int, sys.argv[3:5]), *sys.argv[5:7], *map(int, sys.argv[7:8]))  # type: ignore[arg-type]
