@@ -34,7 +34,6 @@ _QUIET_TICKS = 6
 _TICK_MS = 30_000
 _KINDS = {
     r"/topic\.json": "topic.json",
-    r"/sealed\.json": "sealed.json",
     r"/schema\.json": "schema.json",
     r"/\.probe/": "probe",
     r"/\d{4}-\d\d-\d\dT\d\d\.json": "tile",

@@ -29,12 +29,14 @@ class TopicView:
 
     Attributes:
         head: None if nothing is landed yet.
+        etag: the ETag of the head.
         tiles: the tiles of the hours that may be due, and of the newest hour.
         ends: end offset per topic-partition in Kafka.
     """
 
     target: "TopicSink"
     head: "TopicHead | None"
+    etag: str
     tiles: "Sequence[Tile]"
     ends: Mapping[int, int]
     memory: RouteMemory

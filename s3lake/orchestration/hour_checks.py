@@ -65,8 +65,7 @@ def check_hours(
         Evaluations of `checks` (all if None), then the events of hours that are sealed and were not announced as they
         are now. Dagster's own AssetCheckResult has no partition in a run of several.
     """
-    head = target.index.head()
-    sealing = Sealing(target.index, head[0] if head else TopicHead())
+    sealing = Sealing(target.index, *(target.index.head() or (TopicHead(), "")))
     chosen = requested or hours.expand(sealing.head.hours)
     checks = names_of(target.sink) if checks is None else checks
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}

@@ -176,11 +176,10 @@ class Tick:
     def _look(self, route: Route, *, in_turn: bool = False) -> RouteState:
         sink, memory, runs = route.sink, self.recall(route), self.runs[route.sink.name]
         target = self.open(route)
-        stored = target.index.head()
-        head = stored[0] if stored else None
+        head, etag = target.index.head() or (None, "")
         whole = in_turn or not self.together
         tiles = read_due_tiles(target, head, memory, again=whole) if head else []
-        view = TopicView(target, head, tiles, self.ends[route.topic], memory, self.now_ms)
+        view = TopicView(target, head, etag, tiles, self.ends[route.topic], memory, self.now_ms)
         if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
             memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0
         hours_found = hours_due(self.catalog, view)

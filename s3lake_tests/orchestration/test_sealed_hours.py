@@ -51,7 +51,7 @@ def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.R
     found = sealed_hours.unannounced_hours(
         runs.instance,
         ours,
-        TopicView(target, head[0], tiles, {}, memory, target.clock()),
+        TopicView(target, *head, tiles, {}, memory, target.clock()),
         is_running=lambda: SinkRuns(runs.instance, ours, runs.sink, hours.now_ms(), TOPIC).run_of(TOPIC) is not None,
     )
     for event in found:

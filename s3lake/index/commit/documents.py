@@ -18,8 +18,20 @@ DEAD_LETTERS = "dead_letters"
 """The stream of dead letters."""
 
 
+class Watermark(msgspec.Struct, frozen=True):
+    """A note of how far all hours are sealed (`sealing.py`).
+
+    Attributes:
+        since: the hour that it is counted from.
+        upto: the last hour such that all from `since` on are sealed.
+    """
+
+    since: str
+    upto: str
+
+
 class TopicHead(msgspec.Struct, frozen=True):
-    """`topic.json`: changed once per new hour.
+    """`topic.json`: changed once per new hour, and once when an hour is sealed.
 
     Attributes:
         topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen; `TABLE`.
@@ -31,6 +43,7 @@ class TopicHead(msgspec.Struct, frozen=True):
             connector landed what came before.
         earlier: what `since` was before, oldest first.
         owner: the key of the asset whose tables these are; empty for a topic.
+        sealed: how far all hours are sealed; None if the first of them is not.
     """
 
     version: int = VERSION
@@ -43,6 +56,7 @@ class TopicHead(msgspec.Struct, frozen=True):
     led: dict[int, int] = {}
     earlier: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
+    sealed: Watermark | None = None
 
     def leads_on(self, earlier: Tile, later: Tile) -> bool:
         """Return whether a later hour continues the offsets of an earlier one: landing did not restart in between."""
@@ -251,19 +265,6 @@ class Manifest(msgspec.Struct, frozen=True):
     def counts(self) -> Counts:
         """The counts of all topic-partitions."""
         return sum_counts(self.partitions.values())
-
-
-class Watermark(msgspec.Struct, frozen=True):
-    """`sealed.json`: a note of how far all hours are sealed (`sealing.py`).
-
-    Attributes:
-        since: the hour that it is counted from.
-        upto: the last hour such that all from `since` on are sealed.
-    """
-
-    since: str
-    upto: str
-    version: int = VERSION
 
 
 class Changed(msgspec.Struct, frozen=True):

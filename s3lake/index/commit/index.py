@@ -23,7 +23,7 @@ from s3lake.errors import (
     StoreConflictError,
     StoreUnavailableError,
 )
-from s3lake.index.commit.documents import VERSION, Manifest, Recorded, TopicHead, Watermark
+from s3lake.index.commit.documents import VERSION, Manifest, Recorded, TopicHead
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import Store
 
@@ -45,7 +45,6 @@ _HEAD = msgspec.json.Decoder(TopicHead)
 _TILE = msgspec.json.Decoder(Tile)
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _COLUMNS = msgspec.json.Decoder(Recorded)
-_WATERMARK = msgspec.json.Decoder(Watermark)
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,6 @@ class TopicIndex:
     def settled_key(self) -> str:
         return f"{self.root}/clean.state"
 
-    @property
-    def watermark_key(self) -> str:
-        return f"{self.root}/sealed.json"
-
     def tile_key(self, hour: str) -> str:
         return f"{self.root}/{hour}.json"
 
@@ -147,10 +142,6 @@ class TopicIndex:
     def columns(self) -> tuple[Recorded, str] | None:
         """The recorded columns and their ETag."""
         return self._read(self.columns_key, _COLUMNS)
-
-    def watermark(self) -> tuple[Watermark, str] | None:
-        """The note of how far all hours are sealed, and its ETag."""
-        return self._read(self.watermark_key, _WATERMARK)
 
     def existing_tile(self, hour: str) -> tuple[Tile, str]:
         """The tile of an hour that `topic.json` lists, and its ETag.

@@ -1,7 +1,7 @@
 """Sealing: which hours of a topic the index calls sealed, and up to which hour all of them are.
 
-`sealed.json` notes how far that is, because it would cost too much to read all tiles each time. It is a note of
-what tiles contain, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
+`topic.json` notes how far that is, because it would cost too much to read all tiles each time. It is a note of what
+tiles contain. A process that announces an hour moves it on, and never back: an hour that is being rewritten was sealed.
 """
 
 import itertools
@@ -24,16 +24,18 @@ class Sealing:
 
     Attributes:
         head: `topic.json`.
+        etag: its ETag, which is only needed to move the watermark.
     """
 
     index: TopicIndex
     head: TopicHead
+    etag: str = ""
     _tiles: dict[str, Tile | None] = field(default_factory=dict)
 
     @classmethod
-    def from_tiles(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
+    def from_tiles(cls, index: TopicIndex, head: TopicHead, etag: str, tiles: Iterable[Tile] = ()) -> "Sealing":
         """Create it with `tiles` that need not be read."""
-        return cls(index, head, {tile.hour: tile for tile in tiles})
+        return cls(index, head, etag, {tile.hour: tile for tile in tiles})
 
     def tile(self, hour: str) -> Tile | None:
         """The tile of `hour`; None if there is none."""
@@ -70,22 +72,19 @@ class Sealing:
 
     def watermark(self, start: str) -> str | None:
         """Return the last sealed hour as it was noted. Return None if none was noted."""
-        noted = self.index.watermark()
-        return noted[0].upto if noted and noted[0].since == self._since(start) else None
+        noted = self.head.sealed
+        return noted.upto if noted is not None and noted.since == self._since(start) else None
 
     def move(self, start: str) -> str | None:
         """Note how far it is now, beginning where it was noted last: the last sealed hour, None if none is."""
-        since = self._since(start)
-        noted = self.index.watermark()
-        noted_hour = noted[0].upto if noted and noted[0].since == since else None
-        last = self._find_last(since, noted_hour or hours.shift(since, -1), WATERMARK_TILES)
-        if last is not None and last != noted_hour:
-            # Lost: another process has moved it, and the next one moves it on.
-            watermark = Watermark(since, last)
-            if noted is None:
-                self.index.create(self.index.watermark_key, watermark)
-            else:
-                self.index.swap(self.index.watermark_key, watermark, noted[1])
+        since, noted = self._since(start), self.watermark(start)
+        last = self._find_last(since, noted or hours.shift(since, -1), WATERMARK_TILES)
+        if last is not None and last != noted:
+            # Lost: another process has moved it or opened an hour, and the next one moves it on.
+            head = self.head.revise(sealed=Watermark(since, last))
+            etag = self.index.swap(self.index.head_key, head, self.etag)
+            if etag is not None:
+                self.head, self.etag = head, etag
         return last
 
     def _since(self, start: str) -> str:

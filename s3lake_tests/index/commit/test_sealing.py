@@ -39,8 +39,21 @@ class World:
             self.store.put(self.index.tile_key(tile.hour), msgspec.json.encode(tile))
 
     @property
+    def head(self) -> TopicHead:
+        """`topic.json`."""
+        stored = self.index.head()
+        assert stored is not None
+        return stored[0]
+
+    @head.setter
+    def head(self, head: TopicHead) -> None:
+        self.store.put(self.index.head_key, msgspec.json.encode(head))
+
+    @property
     def sealing(self) -> Sealing:
-        return Sealing(self.index, self.head)
+        stored = self.index.head()
+        assert stored is not None
+        return Sealing(self.index, *stored)
 
 
 @pytest.fixture
@@ -69,7 +82,8 @@ class TestHour:
         assert world.sealing.tile("2026-01-05T12") is None
 
     def test_an_hour_is_judged_without_a_request_when_its_tiles_are_at_hand(self, world: World) -> None:
-        at_hand = Sealing.from_tiles(world.index, world.head, [world.tile(number) for number in range(3)])
+        at_hand = Sealing.from_tiles(world.index, world.head, "", [world.tile(number) for number in range(3)])
+        world.store.requests.clear()
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
 
@@ -110,7 +124,7 @@ class TestWatermark:
         world.write(world.tile(0, pending="d"))
         assert world.sealing.upto(START) is None
         assert world.sealing.move(START) is None
-        assert world.index.watermark() is None
+        assert world.head.sealed is None
 
     def test_is_none_where_there_is_no_hour(self, world: World) -> None:
         world.head = TopicHead()
@@ -122,13 +136,21 @@ class TestWatermark:
         world.write(world.tile(2))
         world.store.requests.clear()
         assert world.sealing.move(START) == ELEVEN
-        assert world.store.requests["get"] <= 4  # the note, two hours, and the one before them
+        assert world.store.requests["get"] <= 4  # the topic with its note, two hours, and the one before them
         assert world.sealing.watermark(START) == ELEVEN
 
     def test_never_goes_back_while_an_hour_is_rewritten(self, world: World) -> None:
         world.sealing.move(START)
         world.write(world.tile(1, pending="d"))
         assert world.sealing.move(START) == ELEVEN
+
+    def test_the_watermark_stays_when_another_process_has_opened_an_hour_meanwhile(self, world: World) -> None:
+        behind = world.sealing
+        world.head = world.head.revise(hours=((START, "2026-01-05T12"),))
+        assert behind.move(START) == ELEVEN
+        assert (world.head.sealed, world.head.hours) == (None, ((START, "2026-01-05T12"),))
+        assert world.sealing.move(START) == ELEVEN
+        assert world.sealing.watermark(START) == ELEVEN
 
     def test_that_has_not_moved_is_not_written(self, world: World) -> None:
         world.sealing.move(START)
@@ -137,7 +159,7 @@ class TestWatermark:
         assert world.store.requests["put"] == 0
 
     def test_a_watermark_is_computed_again_when_the_start_differs(self, world: World) -> None:
-        world.index.create(world.index.watermark_key, Watermark(NINE, TEN))
+        world.head = world.head.revise(sealed=Watermark(NINE, TEN))
         assert world.sealing.watermark(START) is None
         assert world.sealing.move(START) == ELEVEN
         assert world.sealing.watermark(START) == ELEVEN

@@ -138,13 +138,14 @@ def _start_transaction(table: Table) -> Transaction:
 def _summarize(index: TopicIndex, taken: Sequence[TableDifference], notes: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a snapshot's summary."""
     manifests = list(chain.from_iterable(one.added for one in taken))
-    watermark = index.watermark()
+    head = index.head()
+    watermark = head[0].sealed if head else None
     texts = {
         "s3lake.commits": ",".join(manifest.id for manifest in manifests),
         "s3lake.replaced": ",".join(chain.from_iterable(one.removed for one in taken)),
         "s3lake.hours": ",".join(one.hour for one in taken),
         "s3lake.offsets": json.dumps(_merge_offsets(manifests), separators=(",", ":")),
-        "s3lake.sealed-up-to": watermark[0].upto if watermark else "",
+        "s3lake.sealed-up-to": watermark.upto if watermark else "",
     }
     return {**notes, **{name: text for name, text in texts.items() if text}}
 

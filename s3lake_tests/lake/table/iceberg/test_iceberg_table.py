@@ -40,7 +40,8 @@ def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
 
 def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_sealed(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
-    shelf.index.create(shelf.index.watermark_key, Watermark(FIVE, SIX))
+    head, etag = shelf.index.head()
+    shelf.index.swap(shelf.index.head_key, head.revise(sealed=Watermark(FIVE, SIX)), etag)
     shelf.table().sync([FIVE])
     summary = loaded(shelf).current_snapshot().summary
     assert summary["s3lake.commits"] == f"{first.id},{second.id}"
