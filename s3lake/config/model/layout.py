@@ -70,7 +70,9 @@ class Time(ConfigModel):
     Attributes:
         source: `record` is the Kafka record's timestamp, `wallclock` the micro-batch's (frozen, so that a retry gives
             the same keys), `field` a field of the value.
-        field: dotted path of that field: epoch milliseconds, digits, or ISO 8601 text.
+        field: dotted path of that field: a number, digits, or ISO 8601 text.
+        unit: the unit of numbers and digits, if the value's schema has no unit for the field. Without it they are
+            milliseconds, and one that would be in 1970 is refused, because it is probably seconds.
         timezone: IANA name or offset; ISO text without an offset is read in it too.
         locale: names of months and days are English: short ones for anything but `en` (`en-US`), as Java's are;
             another bare language is an error if a name is printed.
@@ -81,6 +83,7 @@ class Time(ConfigModel):
 
     source: Literal["record", "wallclock", "field"] = "record"
     field: str = "timestamp"
+    unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
     timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
     locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
     duration: Annotated[Duration, at_least(0.001)] | None = None
@@ -101,7 +104,9 @@ class Time(ConfigModel):
         path = partition_elements.parse_field_path(self.field) if self.source == "field" else ()
         bucket_ms = round(self.duration * 1000) if self.duration is not None else None
         toward_zero = self.before_1970 == "toward_zero"
-        return key_pieces.TimeElement("", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero)
+        return key_pieces.TimeElement(
+            "", self.source, path, self.timezone, self.locale, bucket_ms, toward_zero, self.unit
+        )
 
 
 class Layout(ConfigModel):

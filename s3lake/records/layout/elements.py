@@ -6,12 +6,9 @@ error. Source: compatibility.md, Object keys.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
-from datetime import time as clock
+from datetime import tzinfo
 from functools import lru_cache, reduce
 from itertools import repeat
 from typing import Any
@@ -19,6 +16,7 @@ from typing import Any
 import msgspec
 
 from s3lake.records.convert.read.converters import CONVERTERS
+from s3lake.records.layout.field_times import SHAPES, read_time
 from s3lake.records.layout.pieces import (
     DateElement,
     Element,
@@ -30,18 +28,13 @@ from s3lake.records.layout.pieces import (
     SchemaNameElement,
     TimeElement,
 )
-from s3lake.text.dates import iso, joda, zones
+from s3lake.text.dates import joda, zones
 from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote_masked
 from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
-_DIGITS = re.compile(r"-?[0-9]{1,19}")
-_EPOCH = date(1970, 1, 1).toordinal()
-_OF_DAY = frozenset({"time", "time_us"})
-_PER_MS = {"timestamp": 1, "timestamp_us": 1_000, "timestamp_ns": 1_000_000}
 _TIME_BITS = 64  # of a column of times: what needs them all is of no date
-_SHAPES = {type(None): "null", bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -154,7 +147,7 @@ def _read_field_time(row: Any, element: TimeElement, where: tzinfo, what: str, t
     value = _take_field(row, element.path)
     if isinstance(value, NoObjectKeyError):
         raise value
-    return read_time(value, where, what, time)
+    return read_time(value, where, what, time, element.unit)
 
 
 def _format_field_times(element: TimeElement, rows: list[Any], times: Sequence[str | None]) -> Texts:
@@ -268,7 +261,7 @@ def format_primitive(value: Any, what: str) -> str:
         case float():
             return format_double(value)
         case _:
-            raise NoObjectKeyError(f"{what} is {_SHAPES[type(value)]}, not a primitive")
+            raise NoObjectKeyError(f"{what} is {SHAPES[type(value)]}, not a primitive")
 
 
 def decode_json(data: bytes, what: str) -> Any:
@@ -321,64 +314,6 @@ def _decode_text(data: bytes, what: str) -> str:
         return data.decode().replace("\n", "\\n")
     except UnicodeDecodeError:
         raise NoObjectKeyError(f"{what} is not UTF-8") from None
-
-
-def read_time(value: Any, where: tzinfo, what: str, time: str | None = None) -> int:
-    """Convert the time in a field to epoch milliseconds: a number, digits, or ISO 8601 text.
-
-    A number is in the unit of the field's type, a fraction of a millisecond is cut down. Without such a type, and for
-    digits, it is epoch milliseconds. A text without an offset, and a date, is read in the zone `where`.
-
-    Args:
-        value: the value as JSON has it.
-        where: a zone.
-        what: the field, in errors.
-        time: its type by the value's schema, if that is one of times.
-
-    Raises:
-        NoObjectKeyError: it is not a time.
-    """
-    if value is None:
-        raise NoObjectKeyError(f"{what} is null or missing: it has no time")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _read_number(value, where, what, time)
-    if not isinstance(value, str):
-        shape = _SHAPES[type(value)]
-        raise NoObjectKeyError(f"{what} is {shape}, not a time: write epoch milliseconds or ISO 8601 text")
-    if _DIGITS.fullmatch(value):
-        return int(value)
-    try:
-        return iso.parse_epoch_ms(value, where)
-    except iso.NonexistentTimeError:
-        raise NoObjectKeyError(
-            f"{what} is {quote_masked(what, repr(value))}, which the clock of {where} skips: write it with an offset"
-        ) from None
-    except (ValueError, OverflowError):
-        raise NoObjectKeyError(
-            f"{what} is {quote_masked(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or "
-            "ISO 8601, for example 2026-11-20T09:30:00Z"
-        ) from None
-
-
-def _read_number(number: int | float, where: tzinfo, what: str, time: str | None) -> int:
-    """Return the epoch milliseconds of a number in a unit. Source: Connect takes any Number, as its long value.
-
-    A date has no zone: as text without an offset, it is the day of the zone `where`.
-    """
-    if isinstance(number, float):
-        if not math.isfinite(number):
-            raise NoObjectKeyError(f"{what} is {number}, not a time: write epoch milliseconds or ISO 8601 text")
-        number = int(number)
-    if time is None:
-        return number
-    if time in _OF_DAY:
-        raise NoObjectKeyError(f"{what} is a time of day by its schema, and has no date: take a field with a timestamp")
-    if time != "date":
-        return number // _PER_MS[time]
-    try:
-        return round(datetime.combine(date.fromordinal(_EPOCH + number), clock(), where).timestamp()) * 1000
-    except (ValueError, OverflowError):
-        raise NoObjectKeyError(f"{what} is {number} days since 1970, which is not of the years 1 to 9999") from None
 
 
 def check_key_text(value: str, what: str) -> str:

@@ -115,6 +115,7 @@ class TimeElement:
     Attributes:
         clock: the source of the time; `field` is a field of the value at `path`.
         toward_zero: buckets before 1970 are cut toward it, as Confluent's.
+        unit: the unit of a field's numbers without a type of times, None if the user has chosen none.
     """
 
     pattern: str
@@ -124,6 +125,7 @@ class TimeElement:
     locale: str
     bucket_ms: int | None
     toward_zero: bool = False
+    unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
 
     @property
     def source(self) -> Source | None:
