@@ -80,7 +80,7 @@ def main(count: int) -> None:
     def sealed() -> None:
         stored = index.head()
         assert stored is not None
-        Sealing.from_tiles(index, *stored).move(FIRST)
+        Sealing(index, *stored).move(FIRST)
 
     works: dict[str, Callable[[], object]] = {
         "plan": planned,

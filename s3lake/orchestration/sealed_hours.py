@@ -89,7 +89,7 @@ def unannounced_hours(
     """
     target, memory = view.target, view.memory
     assert view.head is not None
-    sealing = Sealing.from_tiles(target.index, view.head, view.etag, view.tiles)
+    sealing = Sealing.from_tiles(target.index, view.head, view.tiles, view.etag)
     since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more
     waiting = hours.latest(hours.without(memory.complete, memory.announced), HOURS_PER_TICK)
     again = [tile.hour for tile in view.tiles if tile.complete and _written_since(tile, since_ms)]

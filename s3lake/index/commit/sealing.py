@@ -33,7 +33,7 @@ class Sealing:
     _tiles: dict[str, Tile | None] = field(default_factory=dict)
 
     @classmethod
-    def from_tiles(cls, index: TopicIndex, head: TopicHead, etag: str, tiles: Iterable[Tile] = ()) -> "Sealing":
+    def from_tiles(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = (), etag: str = "") -> "Sealing":
         """Create it with `tiles` that need not be read."""
         return cls(index, head, etag, {tile.hour: tile for tile in tiles})
 
