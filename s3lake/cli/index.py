@@ -23,7 +23,7 @@ table = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
 
 @command(index, SOURCE, ROUTES, HOURS, JSON, name="show")
 def show_index(request: Request) -> None:
-    """Show tiles: offsets, commits, what is pending, garbage, and up to which hour all are sealed."""
+    """Show tiles: states, offsets, commits, what is pending, garbage, and up to which hour all are sealed."""
     from s3lake.index.commit.documents import TopicHead
     from s3lake.index.commit.sealing import Sealing
     from s3lake.index.plan.stamps import find_notices

@@ -42,8 +42,8 @@ def run_status(request: Request) -> None:
     """Print one line for each sink and topic: how far it is landed, and its last error.
 
     Columns: the last complete hour; records in Kafka that are not landed and the age of the oldest; the hour up to
-    which all are sealed; dead letters of the last 24 hours; other counts of these hours that are not 0, apart from
-    rows; the last error. The exit code is 3 if Kafka or S3 did not answer.
+    which all are sealed, as Dagster noted it; dead letters of the last 24 hours; other counts of these hours that
+    are not 0, apart from rows; the last error. The exit code is 3 if Kafka or S3 did not answer.
     """
     from s3lake.lake.metrics import Looks
 

@@ -35,7 +35,7 @@ METRICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "lag_seconds": ("Age of the oldest record that is not landed, at least, by its timestamp; 0: none waits", _ROUTE),
     "last_complete_hour_timestamp_seconds": ("Start of the newest hour that is complete, since the epoch", _ROUTE),
     "last_sealed_hour_timestamp_seconds": (
-        "Start of the last hour such that all up to it since the sink's start are sealed, since the epoch",
+        "Start of the last hour up to which all are sealed, as Dagster noted it, since the epoch",
         _ROUTE,
     ),
     "hours_incomplete": (
