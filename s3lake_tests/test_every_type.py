@@ -12,34 +12,8 @@ from s3lake.records.schema.columns.types import Primitive, Struct, from_document
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.land.unstaged import UnstagedTopic as Unstaged
+from s3lake_tests.sample_values import NESTED, SAMPLES
 
-SAMPLES: dict[str, Any] = {
-    "bool": True,
-    "int32": 7,
-    "int64": 2**40,
-    "float": 0.5,
-    "double": 1e300,
-    "string": "é",
-    "binary": "AAEC",
-    "date": "2026-11-20",
-    "time": "08:15:00.123",
-    "time_us": "08:15:00.123456",
-    "timestamp": "2026-11-20T08:15:00.123Z",
-    "timestamp_us": "2026-11-20T08:15:00.123456Z",
-    "timestamp_ns": "2026-11-20T08:15:00.123456789Z",
-    "list<timestamp_ns>": ["2026-11-20T08:15:00.123456789Z"],
-    "uuid": "3f0b8a52-8f1c-4c2e-9d43-0c5d1a2b3c4d",
-    "decimal(10,2)": "12.34",
-    "list<int64>": [1, 2],
-    "list<date>": ["2026-11-20"],
-    "list<list<string>>": [["a"], []],
-    "map<string, int64>": {"a": 1, "b-c": 2},
-    "map<string, struct<x: int64>>": {"a": {"x": 1}},
-    "struct<a: int64, b: string>": {"a": 1, "b": "x"},
-    "struct<a: struct<b: list<decimal(5,1)>>>": {"a": {"b": ["1.5"]}},
-    "list<struct<a: int64, m: map<string, double>>>": [{"a": 1, "m": {"k": 0.25}}],
-}
-NESTED = ("list", "map", "struct")
 LANDED = [
     pytest.param(text, format, envelope, id=f"{text} in {format}{' envelope' if envelope else ''}")
     for text in SAMPLES

@@ -1,12 +1,10 @@
 """Readers that others wrote: what each shows of every type that a column can have."""
 
 import base64
-import datetime
 import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,58 +20,15 @@ from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.test_every_type import SAMPLES
+from s3lake_tests.sample_values import SAMPLES, show_sample, table_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow("reads each format with each reader")
 
-NANOS = 10**9
 AVRO = "org.apache.avro:avro:1.12.1"
 PARQUET = "org.apache.parquet:parquet-avro:1.17.1"
-
-
-def show(value: Any, kind: pa.DataType) -> Any:
-    """A cell of Arrow's as the producer's JSON writes it."""
-    if not value.is_valid:
-        return None
-    if pa.types.is_struct(kind):
-        return {field.name: show(value[field.name], field.type) for field in kind}
-    if pa.types.is_map(kind):
-        return {pair["key"].as_py(): show(pair["value"], kind.item_type) for pair in value.values}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [show(one, kind.value_type) for one in value.values]
-    if pa.types.is_timestamp(kind):
-        return show_timestamp(value.cast(pa.timestamp("ns", kind.tz)).value)
-    if pa.types.is_time(kind):
-        return trim(value.cast(pa.time64("us")).as_py().isoformat())
-    found = value.as_py()
-    if isinstance(found, bytes):
-        return base64.b64encode(found).decode()
-    return str(found) if isinstance(found, (Decimal, datetime.date, uuid.UUID)) else found
-
-
-def show_timestamp(nanoseconds: int) -> str:
-    seconds, rest = divmod(nanoseconds, NANOS)
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    return trim(f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09}") + "Z"
-
-
-def trim(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def table_cells(table: pa.Table) -> dict[str, list[Any]]:
-    """Cells by column, nulls too."""
-    shown = {}
-    for name in table.column_names:
-        column = table.column(name).combine_chunks()
-        cells = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(cells, pa.ExtensionArray):
-            cells = pa.array([None if one is None else str(one) for one in cells.to_pylist()], pa.string())
-        shown[name] = [show(cell, cells.type) for cell in cells]
-    return shown
 
 
 @pytest.fixture(scope="module")
@@ -99,17 +54,6 @@ def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Pa
     path = directory / f"file.{format}"
     path.write_bytes(world.store.objects[file.key][0])
     return path
-
-
-def show_sample(value: Any) -> Any:
-    match value:
-        case str() if value.endswith("Z") or value.count(":") == 2:
-            return trim(value.rstrip("Z")) + "Z" * value.endswith("Z")
-        case list():
-            return list(map(show_sample, value))
-        case dict():
-            return {name: show_sample(inner) for name, inner in value.items()}
-    return value
 
 
 def read_by_duckdb(path: Path, _: Any) -> pa.Table:

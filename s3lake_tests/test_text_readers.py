@@ -14,8 +14,7 @@ from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
-from s3lake_tests.test_every_type import NESTED, SAMPLES
-from s3lake_tests.test_other_readers import show_sample, table_cells
+from s3lake_tests.sample_values import NESTED, SAMPLES, show_sample, table_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

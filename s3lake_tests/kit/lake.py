@@ -56,6 +56,10 @@ def at(hour: str, minutes: float = 0) -> int:
     return hours.start_ms(hour) + int(minutes * MINUTE_MS)
 
 
+AFTER = at("2026-01-06T00")
+"""A moment at which every hour of the tests is over."""
+
+
 def values(count: int, first: int = 0) -> list[bytes]:
     """JSON objects, each of its own."""
     return [b'{"id": %d, "type": "t%d"}' % (number, number % 3) for number in range(first, first + count)]
@@ -242,3 +246,20 @@ def fill(
         if number % 10_000 == 0:
             producer.poll(0)
     assert producer.flush(PATIENCE_S) == 0
+
+
+def assert_all_landed(lake: Lake, target: TopicSink, records: int) -> None:
+    """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
+    report = lake.verify(target)
+    assert report.differences == ()
+    assert (report.compared, report.landed + report.skipped + report.dead_letters) == (records, records)
+    tiles = list(target.index.tiles())
+    listed = [
+        file.key
+        for tile in tiles
+        for commit in tile.commits
+        for file in getattr(target.index.manifest(tile.hour, commit), "files", ())
+    ]
+    assert sorted(listed) == lake.objects()
+    assert [tile for tile in tiles if tile.pending or tile.garbage] == []
+    assert lake.uploads() == []

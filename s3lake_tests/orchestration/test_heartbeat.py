@@ -15,7 +15,7 @@ from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
-from s3lake_tests.orchestration.test_sensor import SensorTicks
+from s3lake_tests.orchestration.sensor_ticks import SensorTicks
 from s3lake_tests.orchestration.unstaged_runs import OneTopic
 from s3lake_tests.orchestration.world import add_run
 

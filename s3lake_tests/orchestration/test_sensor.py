@@ -1,6 +1,5 @@
 """What a topic's sensor asks for, from offsets and the index alone."""
 
-import functools
 import time
 from typing import Any
 
@@ -10,67 +9,31 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.config.model import Config
 from s3lake.index.commit import sealing
-from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.documents import TopicHead
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3 import S3Store
 from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names, due_hours, runs, sealed_hours, sensor, sensor_memory, tick
-from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.source import sources as sources
-from s3lake_tests.kit import indexes
 from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake_tests.orchestration.sensor_ticks import SensorTicks
 from s3lake_tests.orchestration.world import (
     FOR_EVER,
     HOUR,
     MINUTE_MS,
     START,
     TICK_MS,
-    FakeKafka,
-    Ticks,
     add_run,
     at,
-    config,
 )
 
 TICK_MOST_S = 60
 """Dagster gives up on a tick then."""
 OPEN_STORES, OPENED = open_topic_sink.open_stores, sources.open_source
-
-
-@functools.cache
-def settings_of(*sinks: str) -> tuple[Config, dg.Definitions]:
-    """Nobody changes them, and most worlds have the same."""
-    settings = config(*(f"{sink[:-1]}, topics: [orders]}}" for sink in sinks))
-    return settings, build_definitions(settings)
-
-
-class SensorTicks(Ticks):
-    """A topic and its sinks' indexes."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, *sinks: str) -> None:
-        settings, self.definitions = settings_of(*sinks)
-        super().__init__(patch, settings, FakeKafka())
-        self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
-
-    def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:
-        file = File("k", "u", (), 0, 0, records - 1, records, size)
-        manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
-        indexes.write_manifest(self.index(), manifest)
-
-    @property
-    def remembered(self) -> RouteMemory:
-        return sensor_memory.decode_memory(self.cursor).routes["events/orders"]
-
-    def tick(self, later_ms: int = 0) -> Any:
-        result = super().tick(later_ms)
-        for event in result.asset_events:
-            self.instance.report_runless_asset_event(event)  # as the daemon does
-        return result
 
 
 @pytest.fixture

@@ -108,3 +108,14 @@ def planned_changes(name: str, target: TopicSink) -> list[HourChange]:
 def run_change(name: str, target: TopicSink, hour: str = HOUR) -> HourChange:
     """Change an hour by its plan, whether it is old or not, and report if there is nothing to change."""
     return change_hour(target, hour, name, PLANS[name])
+
+
+def number_values(*numbers: int) -> list[bytes]:
+    return [b'{"id":%d}' % number for number in numbers]
+
+
+def land_two_commits(**sink: Any) -> Parts:
+    """One commit of three files, and another of two."""
+    world = Parts(**{"flush": {"count": 2}, **sink}).land(*number_values(*range(6)), b"no JSON")
+    world.land(*number_values(*range(6, 10)))
+    return world

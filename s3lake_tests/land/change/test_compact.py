@@ -10,15 +10,7 @@ from s3lake.index.store import Document, reading
 from s3lake.land.change.compact import compact_hours
 from s3lake.records.encode.text_file import TextJoiner
 from s3lake_tests.lake.verify.world import HOUR, texts
-from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
-from s3lake_tests.land.change.test_merge import values
-
-
-def many(**sink: Any) -> Parts:
-    """One commit of three files, and another of two."""
-    world = Parts(**{"flush": {"count": 2}, **sink}).land(*values(*range(6)), b"no JSON")
-    world.land(*values(*range(6, 10)))
-    return world
+from s3lake_tests.land.change.parts import Parts, holding, land_two_commits, number_values, planned_changes, run_change
 
 
 def test_records_that_nothing_separates_are_compared_as_what_they_are_together() -> None:
@@ -33,23 +25,23 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
 
 
 def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
-    world = Parts(flush={"count": 2}).land(*values(*range(6)))
+    world = Parts(flush={"count": 2}).land(*number_values(*range(6)))
     (planned,) = planned_changes("compact", holding(world))
     assert str(planned) == f"{HOUR}: 3 files of 54 bytes become 1"
     assert run_change("compact", holding(world)) == planned
-    assert list(world.bodies().values()) == [b"".join(value + b"\n" for value in values(*range(6)))]
+    assert list(world.bodies().values()) == [b"".join(value + b"\n" for value in number_values(*range(6)))]
     assert planned_changes("compact", holding(world)) == []
 
 
 def test_files_of_the_size_that_is_asked_for_stay() -> None:
-    world = Parts(flush={"count": 2}).land(*values(*range(6)))
+    world = Parts(flush={"count": 2}).land(*number_values(*range(6)))
     assert list(compact_hours(holding(world), [HOUR], yes=False, size=18)) == []
     (planned,) = compact_hours(holding(world), [HOUR], yes=False, size=36)
     assert str(planned).endswith("become 2")
 
 
 def test_files_that_cannot_be_joined_stay_with_a_reason() -> None:
-    world = Parts(format={"type": "csv", "header": False}, flush={"count": 1}).land(*values(1, 2))
+    world = Parts(format={"type": "csv", "header": False}, flush={"count": 1}).land(*number_values(1, 2))
     before = dict(world.store.objects)
     (planned,) = planned_changes("compact", holding(world))
     assert "CSV without header lines" in planned.blocker
@@ -69,7 +61,7 @@ def test_objects_of_one_record_each_stay() -> None:
 def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     sink: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = many(**sink)
+    world = land_two_commits(**sink)
     before = world.bodies()
     join = TextJoiner.add
 
@@ -90,7 +82,7 @@ def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pyt
         def write(self, data: Any) -> int:
             return super().write(bytes(data)[:7])
 
-    world = many()
+    world = land_two_commits()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Reluctant())
     assert run_change("compact", holding(world)).blocker == ""
     world.verify_clean()
@@ -98,7 +90,7 @@ def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pyt
 
 
 def test_joined_and_compared_files_are_read_from_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = many()
+    world = land_two_commits()
     monkeypatch.setattr(reading, "PART_BYTES", 16)
     asked, get = list[Any](), world.store.get
 

@@ -12,8 +12,7 @@ from s3lake.land.topic.table_follower import TableFollower
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.at_hand import Table, TopicInMemory
-from s3lake_tests.land.change.parts import Parts, holding, run_change
-from s3lake_tests.land.change.test_compact import many
+from s3lake_tests.land.change.parts import Parts, holding, land_two_commits, run_change
 
 
 class Denying(MemoryStore):
@@ -38,7 +37,7 @@ def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
 
 @pytest.mark.parametrize("failures", [1, 2])
 def test_replaced_files_stay_until_the_change_is_repeated_if_the_table_cannot_follow(failures: int) -> None:
-    world = many()
+    world = land_two_commits()
     before = set(world.bodies())
     held, table = followed(world, *range(2, 3 + failures))
     for _ in range(failures):
@@ -53,7 +52,7 @@ def test_replaced_files_stay_until_the_change_is_repeated_if_the_table_cannot_fo
 
 def garbage(denials: int) -> tuple[TopicSink, Denying]:
     """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
-    world = many()
+    world = land_two_commits()
     with pytest.raises(TableUnavailableError):
         run_change("compact", followed(world, 2, 3)[0])
     store = Denying(world.store.bucket)

@@ -5,9 +5,8 @@ from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase_hour
 from s3lake.land.change.replay import replay
 from s3lake.land.hour.landing import land
-from s3lake_tests.kit.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import AFTER, START, Lake, assert_all_landed, at, values
 from s3lake_tests.land.change.parts import run_change
-from s3lake_tests.land.hour.test_landing import AFTER, assert_all_landed
 
 
 def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: Lake) -> None:

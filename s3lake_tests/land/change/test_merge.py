@@ -17,7 +17,7 @@ from s3lake.land.change.compact import CompactOptions, find_join_blocker, merge,
 from s3lake.land.change.hour_change import CannotChange
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
-from s3lake_tests.land.change.parts import Parts
+from s3lake_tests.land.change.parts import Parts, number_values
 
 
 def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
@@ -42,17 +42,13 @@ def left_alone(world: Parts) -> str:
     return str(caught.value)
 
 
-def values(*numbers: int) -> list[bytes]:
-    return [b'{"id":%d}' % number for number in numbers]
-
-
 def test_json_lines_of_many_commits_are_one_file() -> None:
     world = Parts()
     for number in range(0, 12, 2):
-        world.land(*values(number, number + 1))
+        world.land(*number_values(number, number + 1))
     manifest = merged(world)
     (file,) = manifest.files
-    assert world.store.objects[file.key][0] == b"".join(value + b"\n" for value in values(*range(12)))
+    assert world.store.objects[file.key][0] == b"".join(value + b"\n" for value in number_values(*range(12)))
     assert file.key == f"verified/date=2026-11-20/hour=05/0-000000000000~{manifest.id[:12]}.json"
     assert (file.first_offset, file.last_offset, file.records, file.partition) == (0, 11, 12, 0)
     assert manifest.replaces == ("c0", "c1", "c2", "c3", "c4", "c5")
@@ -78,7 +74,7 @@ def test_files_of_growing_columns_become_a_commit_for_each_schema(form: str) -> 
 def test_commits_of_other_transforms_are_merged_apart() -> None:
     world = Parts()
     for number in range(4):
-        world.land(*values(number))
+        world.land(*number_values(number))
     for commit in ("c0", "c1"):
         world.change(commit, form=msgspec.structs.replace(world.manifests[commit].form, transforms="earlier"))
     world.write_index()
@@ -94,7 +90,7 @@ def test_a_merge_keeps_the_times_of_transforms_and_is_compared() -> None:
     field = {"type": "iggy.add_fields", "options": {"fields": [{"key": "at", "value": {"computed": "date_time"}}]}}
     world = Parts(transforms=[field])
     for number in range(4):
-        world.land(*values(number))
+        world.land(*number_values(number))
     (done,) = merging(world)
     assert done.manifest.clocks == tuple((0, end, 0) for end in (1, 2, 3, 4))
     report = world.verified()
@@ -115,11 +111,11 @@ def test_each_output_partition_has_its_file() -> None:
 def test_files_are_filled_up_to_the_flush_size_and_count() -> None:
     world = Parts(flush={"count": 5})
     for number in range(8):
-        world.land(*values(number, number))
+        world.land(*number_values(number, number))
     assert [file.records for file in merged(world).files] == [4, 4, 4, 4]
     world = Parts(flush={"size": 40})
     for number in range(8):
-        world.land(*values(number))
+        world.land(*number_values(number))
     assert [file.bytes for file in merged(world).files] == [36, 36]
 
 
@@ -141,7 +137,7 @@ def test_sidecars_stay_beside_their_data() -> None:
 def test_dead_letters_are_carried() -> None:
     world = Parts()
     for number in range(3):
-        world.land(b"broken", *values(number))
+        world.land(b"broken", *number_values(number))
     dead_letters, data = sorted(merged(world).files, key=lambda file: file.stream, reverse=True)
     assert (dead_letters.stream, dead_letters.records, dead_letters.first_offset, dead_letters.last_offset) == (
         "dead_letters",
@@ -158,7 +154,7 @@ def test_dead_letters_are_carried() -> None:
 def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() -> None:
     world = Parts(layout={"template": "{topic}/{partition}-{offset:03}-{last_offset:03}-{records}"})
     for number in range(3):
-        world.land(*values(number, number))
+        world.land(*number_values(number, number))
     manifest = merged(world)
     assert [file.key for file in manifest.files] == [f"verified/0-000-005-6~{manifest.id[:12]}.json"]
 
@@ -166,14 +162,14 @@ def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() 
 def test_few_large_files_are_left_alone() -> None:
     world = Parts(flush={"size": 30})
     for number in range(6):
-        world.land(*values(number, number))
+        world.land(*number_values(number, number))
     assert list(merging(world)) == []
 
 
 def two_files(**sink: Any) -> Parts:
     """Two commits of a file of two records each, the second one with its mark."""
-    world = Parts(**sink).land(*values(1, 2))
-    return world.land(*values(3, 4), renamed=True)
+    world = Parts(**sink).land(*number_values(1, 2))
+    return world.land(*number_values(3, 4), renamed=True)
 
 
 LAYOUT = "{topic}/{partition}-{offset}-"

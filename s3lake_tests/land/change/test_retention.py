@@ -11,16 +11,15 @@ from s3lake.land.change import retention
 from s3lake.land.change.retention import expire_hours, kept_s
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.lake.verify.world import HOUR
-from s3lake_tests.land.change.parts import Parts, holding, run_change
-from s3lake_tests.land.change.test_merge import values
+from s3lake_tests.land.change.parts import Parts, holding, number_values, run_change
 
 DAY_S = 86_400.0
 OLD_MS = hours.end_ms(HOUR) + 86_400_000
 
 
 def landed(**sink: object) -> Parts:
-    world = Parts(flush={"count": 2}, **sink).land(*values(1, 2, 3), b"no JSON")
-    world.land(*values(4))
+    world = Parts(flush={"count": 2}, **sink).land(*number_values(1, 2, 3), b"no JSON")
+    world.land(*number_values(4))
     return world
 
 

@@ -16,12 +16,11 @@ from s3lake.land.hour.landing import land, rewrite
 from s3lake.land.topic.observer import LandedHour
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.kit.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import AFTER, START, Lake, assert_all_landed, at, values
 from s3lake_tests.kit.processes import until
 from s3lake_tests.kit.targets import refuse_session
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
-AFTER = at("2026-01-06T00")
 SMALL = "flush: {merge: false}"
 
 
@@ -33,23 +32,6 @@ def intervals(landed: LandedHour, partition: int = 0) -> list[tuple[int, int]]:
     """What each commit covered of a topic-partition, in order."""
     found = [manifest.partitions.get(partition) for manifest in landed.manifests]
     return [(read.start, read.end) for read in found if read]
-
-
-def assert_all_landed(lake: Lake, target: TopicSink, records: int) -> None:
-    """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
-    report = lake.verify(target)
-    assert report.differences == ()
-    assert (report.compared, report.landed + report.skipped + report.dead_letters) == (records, records)
-    tiles = list(target.index.tiles())
-    listed = [
-        file.key
-        for tile in tiles
-        for commit in tile.commits
-        for file in getattr(target.index.manifest(tile.hour, commit), "files", ())
-    ]
-    assert sorted(listed) == lake.objects()
-    assert [tile for tile in tiles if tile.pending or tile.garbage] == []
-    assert lake.uploads() == []
 
 
 class TestHours:

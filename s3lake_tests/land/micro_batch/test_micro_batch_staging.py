@@ -15,8 +15,7 @@ from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.land.at_hand import FIRST, SECOND, Given, TopicInMemory
-from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS
-from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
+from s3lake_tests.source.kafka.dead_letter_topics import DEAD_LETTER_TARGET, FakeProducer
 
 
 def world(*values: bytes, **settings: Any) -> TopicInMemory:
@@ -67,7 +66,7 @@ def test_refused_records_are_sent_to_the_dead_letter_topic(monkeypatch: pytest.M
     monkeypatch.setattr(dead_letter_topic.DeadLetterTarget, "create_if_missing", lambda _: None)
     producer = FakeProducer()
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
-    land(world(b"{", b"{}", errors={"tolerance": "all"}).target(dead_letter_topic=DEAD_LETTERS), [FIRST])
+    land(world(b"{", b"{}", errors={"tolerance": "all"}).target(dead_letter_topic=DEAD_LETTER_TARGET), [FIRST])
     assert [record["value"] for record in producer.taken] == [b"{"]
 
 

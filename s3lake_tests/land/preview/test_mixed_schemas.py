@@ -14,7 +14,7 @@ from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.land.task import pipeline
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake_tests.land.preview.test_snapshots import sink
+from s3lake_tests.kit.sinks import make_sink
 
 NOW_MS, HOUR_MS = 1_795_000_000_000, 3_600_000
 
@@ -42,7 +42,7 @@ def landed(
         for offset, value in enumerate([*before[:early], *values])
     ]
     fields = {"converter": {"value": "connect_json"}, "nulls": "write", "errors": {"tolerance": "all"}, **changes}
-    return preview(sink(format={"type": format}, **fields), "orders", records)
+    return preview(make_sink(format={"type": format}, **fields), "orders", records)
 
 
 def rows(of: Preview) -> list[list[dict[str, Any]]]:

@@ -4,8 +4,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,98 +17,26 @@ from hypothesis import strategies as st
 from s3lake.config.model import Sink
 from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.documents import Read, Recorded
-from s3lake.index.store.memory import MemoryStore
 from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
-from s3lake.land.request import stage_values
 from s3lake.land.request.read_request import ReadRequest
-from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
+from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.records.schema.columns.types import from_document, to_document
-from s3lake.source.record_batches import SCHEMA
-
-HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
-
-
-@dataclass
-class Record:
-    """One record as Kafka has it; without an offset it follows the one before."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    ms: int = HOUR
-    partition: int = 0
-    offset: int | None = None
-
-
-@dataclass
-class Bucket:
-    """The bucket of a test: every task of it opens the same one."""
-
-    store: MemoryStore = field(default_factory=MemoryStore)
-
-    def __call__(self, bucket: str) -> MemoryStore:
-        assert bucket == "lake"
-        return self.store
-
-    def visible(self, done: Outcome) -> dict[str, bytes]:
-        """What is there after the driver has completed the files of a task."""
-        assert isinstance(done, Done), done
-        for file in done.files:
-            if file.key not in self.store.objects:
-                assert self.store.complete_upload(file.key, file.upload, file.parts) == "completed"
-        return {key: body for key, (body, _) in self.store.objects.items()}
+from s3lake_tests.land.task.task_runs import (
+    HOUR_MS,
+    TaskBucket,
+    TaskRecord,
+    build_task,
+    number_records,
+    run_batches,
+    run_task,
+    to_record_batch,
+)
 
 
 @pytest.fixture
-def bucket() -> Bucket:
-    return Bucket()
-
-
-def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
-    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
-    sink = Sink(**{**fixed, **changes})
-    made = stage_values.build_work(sink, "t", bucket, "2026-11-20T05", commit="c1", wallclock_ms=HOUR)
-    return replace(made, columns=from_document(columns or {}))
-
-
-def batch(of: Work, records: Sequence[Record]) -> pa.RecordBatch:
-    """A batch with the columns that the work asks Spark for."""
-    following, rows = 0, []
-    for record in records:
-        following = following if record.offset is None else record.offset
-        rows.append(
-            {
-                "partition": record.partition,
-                "offset": following,
-                "timestamp": datetime.fromtimestamp(record.ms / 1000, timezone.utc),
-                "value": record.value,
-                "key": record.key,
-                "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
-            }
-        )
-        following += 1
-    return pa.RecordBatch.from_pylist(rows, SCHEMA).select(list(of.record_columns))
-
-
-def outcomes(of: Work, *batches: Sequence[Record]) -> list[Outcome]:
-    """What the driver gets from one task, over the bytes that it gets."""
-    following, made = 0, []
-    for records in batches:
-        if records and records[0].offset is None:
-            records[0].offset = following
-        made.append(batch(of, records))
-        following = made[-1]["offset"][-1].as_py() + 1 if records else following
-    return [outcome_of(row["outcome"].as_py()) for one in of(made) for row in one.to_struct_array()]
-
-
-def outcome(of: Work, *batches: Sequence[Record]) -> Any:
-    (one,) = outcomes(of, *batches)
-    return one
-
-
-def objects(*numbers: int) -> list[Record]:
-    return [Record(json.dumps({"n": number}).encode()) for number in numbers]
+def bucket() -> TaskBucket:
+    return TaskBucket()
 
 
 def counted(done: Done) -> dict[int, Read]:
@@ -120,50 +47,52 @@ def counted(done: Done) -> dict[int, Read]:
 # One task
 
 
-def test_the_oldest_and_the_newest_timestamp_are_told(bucket: Bucket) -> None:
-    stamps = (HOUR + 5, HOUR - 7, HOUR + 9, -1)  # the last one has none
-    done = outcome(
-        work(bucket), [Record(b"{}", ms=ms) for ms in stamps[:2]], [Record(b"{}", ms=ms) for ms in stamps[2:]]
+def test_the_oldest_and_the_newest_timestamp_are_told(bucket: TaskBucket) -> None:
+    stamps = (HOUR_MS + 5, HOUR_MS - 7, HOUR_MS + 9, -1)  # the last one has none
+    done = run_task(
+        build_task(bucket),
+        [TaskRecord(b"{}", ms=ms) for ms in stamps[:2]],
+        [TaskRecord(b"{}", ms=ms) for ms in stamps[2:]],
     )
     (read,) = done.reads.values()
-    assert (read.oldest_ms, read.newest_ms) == (HOUR - 7, HOUR + 9)
+    assert (read.oldest_ms, read.newest_ms) == (HOUR_MS - 7, HOUR_MS + 9)
 
 
-def test_records_land_in_files_of_their_topic_partition(bucket: Bucket) -> None:
-    done = outcome(work(bucket), objects(1, 2), objects(3))
+def test_records_land_in_files_of_their_topic_partition(bucket: TaskBucket) -> None:
+    done = run_task(build_task(bucket), number_records(1, 2), number_records(3))
     assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n{"n": 3}\n'}
     assert counted(done) == {0: Read(0, 3, read=3, landed=3)}
 
 
-def test_a_task_that_reads_nothing_says_that_it_read_nothing(bucket: Bucket) -> None:
-    assert outcomes(work(bucket)) == [Done([], {}, {})]
+def test_a_task_that_reads_nothing_says_that_it_read_nothing(bucket: TaskBucket) -> None:
+    assert run_batches(build_task(bucket)) == [Done([], {}, {})]
     assert bucket.store.uploads == {}
 
 
-def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: Bucket) -> None:
+def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: TaskBucket) -> None:
     records = [
-        Record(b"1", partition=1, offset=7),
-        Record(b"2", partition=0, offset=40),
-        Record(b"3", partition=1, offset=9),
+        TaskRecord(b"1", partition=1, offset=7),
+        TaskRecord(b"2", partition=0, offset=40),
+        TaskRecord(b"3", partition=1, offset=9),
     ]
-    done = outcome(work(bucket), records)
+    done = run_task(build_task(bucket), records)
     assert bucket.visible(done) == {"t/0/000000000040.json": b"2\n", "t/1/000000000007.json": b"1\n3\n"}
     assert counted(done) == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
 
 
-def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_store_keeps_its_type(bucket: TaskBucket, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> str:
         raise StoreDeniedError("no such bucket: lake")
 
     monkeypatch.setattr(bucket.store, "create_upload", refuse)
-    assert outcome(work(bucket), objects(1)) == Failed("StoreDeniedError", "no such bucket: lake")
+    assert run_task(build_task(bucket), number_records(1)) == Failed("StoreDeniedError", "no such bucket: lake")
 
 
-def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket) -> None:
-    of = work(bucket, flush={"count": 1})
+def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: TaskBucket) -> None:
+    of = build_task(bucket, flush={"count": 1})
 
     def read() -> Iterator[pa.RecordBatch]:
-        yield batch(of, objects(1))
+        yield to_record_batch(of, number_records(1))
         assert bucket.store.uploads
         raise ZeroDivisionError
 
@@ -175,14 +104,14 @@ def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket) -
 # Late records
 
 
-def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
+def test_records_of_an_earlier_hour_are_late(bucket: TaskBucket) -> None:
     records = [
-        Record(b"1", ms=HOUR - 1),
-        Record(b"2", ms=HOUR),
-        Record(b"3", ms=HOUR + 9 * 3_600_000),
-        Record(b"4", ms=-1),
+        TaskRecord(b"1", ms=HOUR_MS - 1),
+        TaskRecord(b"2", ms=HOUR_MS),
+        TaskRecord(b"3", ms=HOUR_MS + 9 * 3_600_000),
+        TaskRecord(b"4", ms=-1),
     ]
-    assert outcome(work(bucket), records).reads[0].late == 2
+    assert run_task(build_task(bucket), records).reads[0].late == 2
 
 
 # Records that are refused
@@ -190,24 +119,32 @@ def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
 TOLERANT = {"errors": {"tolerance": "all"}}
 
 
-def test_the_first_bad_record_stops_a_task_that_tolerates_none(bucket: Bucket) -> None:
-    of = work(bucket, flush={"count": 1})
-    refused = outcome(of, objects(1, 2), [*objects(3), Record(b"{"), Record(b"")], objects(6))
+def test_the_first_bad_record_stops_a_task_that_tolerates_none(bucket: TaskBucket) -> None:
+    of = build_task(bucket, flush={"count": 1})
+    refused = run_task(
+        of, number_records(1, 2), [*number_records(3), TaskRecord(b"{"), TaskRecord(b"")], number_records(6)
+    )
     assert refused == Refused(0, 3, "convert", "Input data was truncated")
     assert bucket.store.uploads == {}
     assert bucket.store.objects == {}
 
 
-def test_a_task_that_tolerates_no_bad_record_stops_reading(bucket: Bucket) -> None:
-    of = work(bucket)
-    batches = iter([batch(of, [Record(b"{")]), batch(of, objects(1)), batch(of, objects(2))])
+def test_a_task_that_tolerates_no_bad_record_stops_reading(bucket: TaskBucket) -> None:
+    of = build_task(bucket)
+    batches = iter(
+        [
+            to_record_batch(of, [TaskRecord(b"{")]),
+            to_record_batch(of, number_records(1)),
+            to_record_batch(of, number_records(2)),
+        ]
+    )
     assert len(list(run(of, batches))) == 1
     assert len(list(batches)) == 2
 
 
-def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucket: Bucket) -> None:
-    bad = Record(b"{", key=b"\xff", headers=[("region", b"eu"), ("none", None)], ms=HOUR - 5)
-    done = outcome(work(bucket, **TOLERANT), [*objects(1), bad, *objects(3)], [Record(b"")])
+def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucket: TaskBucket) -> None:
+    bad = TaskRecord(b"{", key=b"\xff", headers=[("region", b"eu"), ("none", None)], ms=HOUR_MS - 5)
+    done = run_task(build_task(bucket, **TOLERANT), [*number_records(1), bad, *number_records(3)], [TaskRecord(b"")])
     written = bucket.visible(done)
     assert written["t/0/000000000000.json"] == b'{"n": 1}\n{"n": 3}\n'
     dead_letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000001.json"].splitlines()]
@@ -215,7 +152,7 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
         "topic": "t",
         "partition": 0,
         "offset": 1,
-        "timestamp": HOUR - 5,
+        "timestamp": HOUR_MS - 5,
         "key": {"base64": "/w=="},
         "value": "{",
         "headers": [{"name": "region", "value": "eu"}, {"name": "none", "value": None}],
@@ -228,17 +165,24 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
     assert sorted((file.stream, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 
 
-def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
-    done = outcome(work(bucket, **TOLERANT), [Record(b"{", partition=1), Record(b"{", partition=0)])
+def test_each_topic_partition_has_its_own_dead_letters(bucket: TaskBucket) -> None:
+    done = run_task(build_task(bucket, **TOLERANT), [TaskRecord(b"{", partition=1), TaskRecord(b"{", partition=0)])
     assert sorted(bucket.visible(done)) == [
         "_dead_letters/s/t/0/000000000001.json",
         "_dead_letters/s/t/1/000000000000.json",
     ]
 
 
-def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: Bucket) -> None:
-    assert work(bucket).record_columns == ("partition", "offset", "timestamp", "value")
-    assert work(bucket, **TOLERANT).record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: TaskBucket) -> None:
+    assert build_task(bucket).record_columns == ("partition", "offset", "timestamp", "value")
+    assert build_task(bucket, **TOLERANT).record_columns == (
+        "partition",
+        "offset",
+        "timestamp",
+        "value",
+        "key",
+        "headers",
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +196,7 @@ def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: 
         (
             "place",
             [
-                f"sink s: record refused in topic t, partition 0, offset 0, timestamp {HOUR}, stage convert: "
+                f"sink s: record refused in topic t, partition 0, offset 0, timestamp {HOUR_MS}, stage convert: "
                 "Input data was truncated"
             ],
         ),
@@ -260,23 +204,23 @@ def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: 
 )
 @pytest.mark.parametrize("tolerance", ["none", "all"])
 def test_a_refused_record_is_logged_as_far_as_the_sink_says(
-    bucket: Bucket, caplog: pytest.LogCaptureFixture, tolerance: str, log: str, lines: list[str]
+    bucket: TaskBucket, caplog: pytest.LogCaptureFixture, tolerance: str, log: str, lines: list[str]
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        outcome(work(bucket, errors={"tolerance": tolerance, "log": log}), [Record(b'{"hunter2": ')])
+        run_task(build_task(bucket, errors={"tolerance": tolerance, "log": log}), [TaskRecord(b'{"hunter2": ')])
     assert [record.getMessage() for record in caplog.records] == lines
 
 
 # Output partitions
 
 
-def by(bucket: Bucket, *elements: str, **changes: Any) -> Work:
-    return work(bucket, layout={"partition_by": elements}, **changes)
+def by(bucket: TaskBucket, *elements: str, **changes: Any) -> Work:
+    return build_task(bucket, layout={"partition_by": elements}, **changes)
 
 
-def test_partitioned_by_a_field(bucket: Bucket) -> None:
+def test_partitioned_by_a_field(bucket: TaskBucket) -> None:
     values = [b'{"type":"a","n":1}', b'{"type":"b","n":2}', b'{"type":"a","n":3}', b'{"n":4}', b'{"type":null}', b"5"]
-    done = outcome(by(bucket, "type"), [Record(value) for value in values])
+    done = run_task(by(bucket, "type"), [TaskRecord(value) for value in values])
     assert bucket.visible(done) == {
         "t/type=a/t(0_000000000000).json": b'{"type":"a","n":1}\n{"type":"a","n":3}\n',
         "t/type=b/t(0_000000000001).json": b'{"type":"b","n":2}\n',
@@ -284,47 +228,47 @@ def test_partitioned_by_a_field(bucket: Bucket) -> None:
     }
 
 
-def test_partitioned_by_key_and_header(bucket: Bucket) -> None:
+def test_partitioned_by_key_and_header(bucket: TaskBucket) -> None:
     of = by(bucket, "_key", "_header.region")
     assert of.record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
-    records = [Record(b"1", b"k1", [("region", b"eu")]), Record(b"2", b"k2", [("region", b"us")])]
-    assert set(bucket.visible(outcome(of, records))) == {
+    records = [TaskRecord(b"1", b"k1", [("region", b"eu")]), TaskRecord(b"2", b"k2", [("region", b"us")])]
+    assert set(bucket.visible(run_task(of, records))) == {
         "t/key=k1/region=eu/t(0_000000000000).json",
         "t/key=k2/region=us/t(0_000000000001).json",
     }
 
 
-def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: Bucket) -> None:
+def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: TaskBucket) -> None:
     layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
-    of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"})
+    of = build_task(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"})
     times = [0, 9_000, 11_000, "1970-01-01T00:00:30Z"]
-    done = outcome(of, [Record(b'{"at":%s}' % json.dumps(time).encode()) for time in times])
+    done = run_task(of, [TaskRecord(b'{"at":%s}' % json.dumps(time).encode()) for time in times])
     assert [file.records for file in done.files] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("time", ["1" + "0" * 23, '"9999999999999999999"', str(-(2**63)), "null"])
-def test_a_span_does_not_count_a_time_that_is_no_date(bucket: Bucket, time: str) -> None:
+def test_a_span_does_not_count_a_time_that_is_no_date(bucket: TaskBucket, time: str) -> None:
     layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
-    of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"}, **TOLERANT)
-    done = outcome(of, [Record(b'{"at":%s}' % one.encode()) for one in (time, "0")])
+    of = build_task(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"}, **TOLERANT)
+    done = run_task(of, [TaskRecord(b'{"at":%s}' % one.encode()) for one in (time, "0")])
     assert counted(done) == {0: Read(0, 2, read=2, landed=1, dead=1)}
 
 
-def test_a_record_without_a_place_stops_an_intolerant_task(bucket: Bucket) -> None:
-    refused = outcome(by(bucket, "_key"), [Record(b"1", b"k"), Record(b"2", None)])
+def test_a_record_without_a_place_stops_an_intolerant_task(bucket: TaskBucket) -> None:
+    refused = run_task(by(bucket, "_key"), [TaskRecord(b"1", b"k"), TaskRecord(b"2", None)])
     assert refused == Refused(0, 1, "layout", "the record has no key")
     assert bucket.store.uploads == {}
 
 
-def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: Bucket) -> None:
+def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: TaskBucket) -> None:
     records = [
-        Record(b"{", b"k"),
-        Record(b"1", b".."),
-        Record(b"2", b"k"),
-        Record(b"3", b"a" * 1100),
-        Record(b"4", b"k"),
+        TaskRecord(b"{", b"k"),
+        TaskRecord(b"1", b".."),
+        TaskRecord(b"2", b"k"),
+        TaskRecord(b"3", b"a" * 1100),
+        TaskRecord(b"4", b"k"),
     ]
-    done = outcome(by(bucket, "_key", **TOLERANT), records)
+    done = run_task(by(bucket, "_key", **TOLERANT), records)
     written = bucket.visible(done)
     assert written["t/key=k/t(0_000000000002).json"] == b"2\n4\n"
     dead_letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000000.json"].splitlines()]
@@ -332,8 +276,8 @@ def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: Buc
     assert counted(done) == {0: Read(0, 5, read=5, landed=2, dead=3)}
 
 
-def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Bucket) -> None:
-    refused = outcome(by(bucket, "a"), [Record(b'{"a":1e999}')])
+def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: TaskBucket) -> None:
+    refused = run_task(by(bucket, "a"), [TaskRecord(b'{"a":1e999}')])
     assert isinstance(refused, Refused)
     assert (refused.stage, refused.offset) == ("layout", 0)
 
@@ -343,18 +287,18 @@ def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Bu
 PARQUET = {"format": {"type": "parquet"}}
 
 
-def test_new_columns_are_told_and_nothing_is_staged(bucket: Bucket) -> None:
-    of = work(bucket, {"n": "int64"}, flush={"count": 1}, **PARQUET)
-    grown = outcome(of, objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":{"c":[1]}}')])
+def test_new_columns_are_told_and_nothing_is_staged(bucket: TaskBucket) -> None:
+    of = build_task(bucket, {"n": "int64"}, flush={"count": 1}, **PARQUET)
+    grown = run_task(of, number_records(1), [TaskRecord(b'{"n":1.5,"a":"x"}')], [TaskRecord(b'{"b":{"c":[1]}}')])
     assert grown == Grown(0, 0, {"n": "double", "a": "string", "b": {"struct": {"c": {"list": "int64"}}}})
     assert bucket.store.uploads == {}
 
 
-def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
-    of = work(bucket, **PARQUET)
-    batches = [objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":true}')]]
-    grown = outcome(of, *batches)
-    done = outcome(of.with_columns(unite_columns({}, [grown], 100)), *batches)
+def test_with_the_columns_that_it_told_the_task_is_done(bucket: TaskBucket) -> None:
+    of = build_task(bucket, **PARQUET)
+    batches = [number_records(1), [TaskRecord(b'{"n":1.5,"a":"x"}')], [TaskRecord(b'{"b":true}')]]
+    grown = run_task(of, *batches)
+    done = run_task(of.with_columns(unite_columns({}, [grown], 100)), *batches)
     (body,) = bucket.visible(done).values()
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [
         {"n": 1.0, "a": None, "b": None},
@@ -363,28 +307,37 @@ def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
     ]
 
 
-def test_looking_stages_nothing_and_refuses_nothing(bucket: Bucket) -> None:
-    of = replace(work(bucket, {"n": "int64"}, **PARQUET), look_only=True)
-    assert outcome(of, [Record(b"{"), Record(b"{}")], objects(1)) == Grown(0, 0, {"n": "int64"})
+def test_looking_stages_nothing_and_refuses_nothing(bucket: TaskBucket) -> None:
+    of = replace(build_task(bucket, {"n": "int64"}, **PARQUET), look_only=True)
+    assert run_task(of, [TaskRecord(b"{"), TaskRecord(b"{}")], number_records(1)) == Grown(0, 0, {"n": "int64"})
     assert bucket.store.uploads == {}
-    assert outcomes(of) == []
+    assert run_batches(of) == []
 
 
-def test_a_conflict_with_the_sinks_columns_is_a_record_error(bucket: Bucket) -> None:
-    refused = outcome(work(bucket, {"n": "int64"}, **PARQUET), [*objects(1), Record(b'{"n":"x"}')])
+def test_a_conflict_with_the_sinks_columns_is_a_record_error(bucket: TaskBucket) -> None:
+    refused = run_task(build_task(bucket, {"n": "int64"}, **PARQUET), [*number_records(1), TaskRecord(b'{"n":"x"}')])
     assert refused == Refused(0, 1, "convert", "field 'n' is string, the sink's files have int64")
 
 
-def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: Bucket) -> None:
-    records = [*objects(0), Record(b'{"n":"x"}'), *objects(2), Record(b"7"), Record(None), *objects(5)]
-    done = outcome(work(bucket, {"n": "int64"}, **PARQUET, **TOLERANT), records)
+def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: TaskBucket) -> None:
+    records = [
+        *number_records(0),
+        TaskRecord(b'{"n":"x"}'),
+        *number_records(2),
+        TaskRecord(b"7"),
+        TaskRecord(None),
+        *number_records(5),
+    ]
+    done = run_task(build_task(bucket, {"n": "int64"}, **PARQUET, **TOLERANT), records)
     data = next(file for file in done.files if file.stream == "data")
     assert pq.read_table(io.BytesIO(bucket.visible(done)[data.key]))["n"].to_pylist() == [0, 2, 5]
     assert counted(done) == {0: Read(0, 6, read=6, landed=3, skipped=1, dead=2)}
 
 
-def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -> None:
-    grown = outcome(work(bucket, {}, **PARQUET, **TOLERANT), [Record(b"{")], objects(1), [Record(b"{")])
+def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: TaskBucket) -> None:
+    grown = run_task(
+        build_task(bucket, {}, **PARQUET, **TOLERANT), [TaskRecord(b"{")], number_records(1), [TaskRecord(b"{")]
+    )
     assert grown == Grown(0, 0, {"n": "int64"})
     assert bucket.store.uploads == {}
 
@@ -405,15 +358,15 @@ def test_the_earlier_record_decides_if_tasks_disagree() -> None:
 @pytest.mark.parametrize("exactly_once", [True, False])
 @pytest.mark.parametrize(("first", "second"), [('{"n": 1}', '{"n": 1, "new": "a"}'), ('{"n": 1}', '{"n": 1.5}')])
 def test_a_manifest_describes_its_objects_when_columns_grow(
-    bucket: Bucket, exactly_once: bool, first: str, second: str
+    bucket: TaskBucket, exactly_once: bool, first: str, second: str
 ) -> None:
     """The task that knew all its columns stages again under the same names, for files cut elsewhere."""
     changes = {"format": {"type": "parquet"}, "exactly_once": exactly_once, "flush": {"size": 2000}}
-    records = [Record(first.replace("1", str(number * 977)).encode()) for number in range(3000)]
-    tasks = [records, [Record(second.encode(), partition=1)]]
+    records = [TaskRecord(first.replace("1", str(number * 977)).encode()) for number in range(3000)]
+    tasks = [records, [TaskRecord(second.encode(), partition=1)]]
 
     def run_tasks(request: ReadRequest) -> list[Outcome]:
-        return [outcome for records in tasks for outcome in outcomes(request.work, records)]
+        return [outcome for records in tasks for outcome in run_batches(request.work, records)]
 
     known = [Recorded({"n": "int64"})]
 
@@ -422,7 +375,7 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
         return known[-1]
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
-    of = work(bucket, {"n": "int64"}, **changes)
+    of = build_task(bucket, {"n": "int64"}, **changes)
     staged = MicroBatchStaging(sink, "t", run_tasks).stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record)
 
     files = staged.files
@@ -449,9 +402,9 @@ _values = st.none() | st.sampled_from(
 def test_every_record_lands_is_skipped_or_dies(
     batches: list[list[bytes | None]], elements: tuple[str, ...], nulls: str, count: int
 ) -> None:
-    bucket = Bucket()
+    bucket = TaskBucket()
     of = by(bucket, *elements, nulls=nulls, flush={"count": count}, **TOLERANT)
-    done = outcome(of, *([Record(value) for value in values] for values in batches))
+    done = run_task(of, *([TaskRecord(value) for value in values] for values in batches))
     written = bucket.visible(done)
     total = sum(map(len, batches))
     read = done.reads.get(0, Read(0, 0))

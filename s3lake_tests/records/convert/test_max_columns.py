@@ -15,7 +15,7 @@ from s3lake.records.convert.read.json import object_columns
 from s3lake.records.schema.columns.limits import Limits
 from s3lake.records.schema.columns.types import from_document, to_document
 from s3lake_tests.kit.cost import cpu_ratio
-from s3lake_tests.land.preview.test_preview import sink
+from s3lake_tests.kit.sinks import make_sink
 
 STAMP = 1_795_290_000_000
 
@@ -58,11 +58,11 @@ def test_fields_that_hold_nothing_are_no_columns() -> None:
 def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(
     format: str, envelope: dict[str, Any]
 ) -> None:
-    limited = sink(format={"type": format}, max_columns=10_000, **envelope)
+    limited = make_sink(format={"type": format}, max_columns=10_000, **envelope)
 
     def read_record(fields: int) -> None:
         value = json.dumps({f"f{n}": n for n in range(fields)}).encode()
-        made = preview(limited, "t", [KafkaRecord("t", 0, 0, STAMP, b"k", value, ())], STAMP)
+        made = preview(limited, "orders", [KafkaRecord("orders", 0, 0, STAMP, b"k", value, ())], STAMP)
         assert [one.file.records for one in made.objects] == [1]
 
     read_record(10)
@@ -70,21 +70,21 @@ def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(
 
 
 def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None:
-    limited = sink(format={"type": "parquet"}, envelope={}, max_columns=9, errors={"tolerance": "all"})
+    limited = make_sink(format={"type": "parquet"}, envelope={}, max_columns=9, errors={"tolerance": "all"})
     records = [
-        KafkaRecord("t", 0, offset, STAMP, b"k", json.dumps(value).encode(), ())
+        KafkaRecord("orders", 0, offset, STAMP, b"k", json.dumps(value).encode(), ())
         for offset, value in enumerate([{"a": 1, "b": 2}, dict.fromkeys("cdefghijkl", 1)])
     ]
-    made = preview(limited, "t", records, STAMP)
+    made = preview(limited, "orders", records, STAMP)
     assert {one.file.stream: one.file.records for one in made.objects} == {"data": 1, "dead_letters": 1}
 
 
 def test_the_columns_of_an_envelope_come_on_top_of_the_values() -> None:
-    limited = sink(format={"type": "parquet"}, envelope={}, max_columns=9)
+    limited = make_sink(format={"type": "parquet"}, envelope={}, max_columns=9)
     made = preview(
         limited,
-        "t",
-        [KafkaRecord("t", 0, 0, STAMP, b"k", json.dumps(dict.fromkeys("abcdefghi", 1)).encode(), ())],
+        "orders",
+        [KafkaRecord("orders", 0, 0, STAMP, b"k", json.dumps(dict.fromkeys("abcdefghi", 1)).encode(), ())],
         STAMP,
     )
     assert [one.file.records for one in made.objects] == [1]

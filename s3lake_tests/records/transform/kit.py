@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from s3lake.config.model import Sink
 from s3lake.config.model.transforms import Predicate, Transform
 from s3lake.records.schema.columns.types import Struct
 from s3lake.records.transform.chain.apply import Transformed, apply_chain
@@ -187,3 +188,9 @@ def refusal_described(schema: dict[str, Any], payload: Any, *transforms: Transfo
     done = run_described(schema, [payload], *transforms, **more)
     assert (done.rows.to_pylist(), done.filtered) == ([], 0)
     return done.refused[0]
+
+
+def make_registry_sink(url: str, *transforms: dict[str, object], **more: object) -> Sink:
+    fixed = {"name": "e", "topics": ("t",), "bucket": "lake", "start": "2026-01-01T00", **more}
+    converter = {"value": "avro", "key": "json_schema", "registry": {"url": url}}
+    return Sink.model_validate({**fixed, "converter": converter, "transforms": transforms})

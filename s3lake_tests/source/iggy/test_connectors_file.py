@@ -16,8 +16,8 @@ from s3lake.config.model import Config
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.hour.landing import land
 from s3lake_tests.kit.lake import START, at
+from s3lake_tests.source.iggy.iggy_settings import build_config
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
-from s3lake_tests.source.iggy.test_landing import configured
 from s3lake_tests.source.inline import body, inline, verified
 
 RUNTIME = """\
@@ -140,7 +140,7 @@ def test_avro_without_a_registry_lands_in_every_format(server: IggyServer, tmp_p
     server.append("shop", "orders", [encoded(schema, {"id": one}) for one in range(20)], at(START, 1) * 1000)
     server.append("shop", "orders", [b"\x02"], at(START, 60) * 1000)
     converter = f"converter: {{value: avro, registry: {{schema_file: '{tmp_path / 'order.avsc'}'}}}}"
-    config = configured(server, f"format: {{type: {form}}}, {converter}")
+    config = build_config(server, f"format: {{type: {form}}}, {converter}")
     target = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
     land(target, [START])
     report = verified(config, target)

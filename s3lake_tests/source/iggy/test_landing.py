@@ -1,14 +1,12 @@
 """Iggy's topics landed in every way in which Kafka's are, and compared by code of verifying's own."""
 
 import json
-import uuid
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import DataLossError
@@ -21,7 +19,8 @@ from s3lake.land.topic.observer import LandedHour
 from s3lake.land.topic.open_topic_sink import open_topic_sink
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, at
-from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
+from s3lake_tests.source.iggy.iggy_settings import build_config
+from s3lake_tests.source.iggy.server import IggyServer, header, serving
 from s3lake_tests.source.inline import body, inline, verified
 
 if TYPE_CHECKING:
@@ -43,29 +42,13 @@ def server() -> Iterator[IggyServer]:
         yield server
 
 
-def configured(
-    server: IggyServer, settings: str = "", topic: str = "shop.orders", s3: EmbeddedS3 | None = None
-) -> Config:
-    bucket = f"lake-{uuid.uuid4()}"
-    text = (
-        f"source: {{type: iggy, address: '{server.address}', transport: http, username: {USER}, "
-        f"password: {PASSWORD}}}\n"
-        f"sinks:\n  - {{name: events, topics: [{topic}], bucket: {bucket}, start: {START}, {settings}}}\n"
-    )
-    if s3 is not None:
-        s3.create_bucket(bucket)
-        keys = f"access_key_id: {s3.access_key_id}, secret_access_key: {s3.secret_access_key}"
-        text += f"s3: {{endpoint_url: '{s3.endpoint_url}', credentials: {{{keys}}}}}\n"
-    return native.loads(text, "f")
-
-
 def here(config: Config) -> TopicSink:
     """What lands without Spark, into memory."""
     return inline(config, config.sinks[0].topics[0], MemoryStore("lake"), lambda: at(NEXT, 90))
 
 
 def test_hours_are_cut_by_the_servers_microseconds(server: IggyServer) -> None:
-    config = configured(server)
+    config = build_config(server)
     target = here(config)
     first, second = land(target, [START, NEXT])
     assert [(span.start, span.committed) for span in first.tile.partitions.values()] == [(0, 3), (0, 3)]
@@ -76,7 +59,7 @@ def test_hours_are_cut_by_the_servers_microseconds(server: IggyServer) -> None:
 
 
 def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
-    config = configured(server, "format: {type: json}, envelope: {fields: [key, headers, value, metadata]}")
+    config = build_config(server, "format: {type: json}, envelope: {fields: [key, headers, value, metadata]}")
     target = here(config)
     land(target, [START])
     line = json.loads(body(target, START).splitlines()[0])
@@ -88,7 +71,7 @@ def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
 
 @pytest.mark.parametrize("new", [2, 9])
 def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, server: IggyServer) -> None:
-    config = configured(server)
+    config = build_config(server)
     target = here(config)
     land(target, [START])
     server.purge("shop", "orders")
@@ -103,7 +86,7 @@ def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, ser
 
 
 def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -> None:
-    config = configured(server)
+    config = build_config(server)
     target = here(config)
     land(target, [START])
     server.streams["shop"]["orders"].partitions[0].messages[1].payload = b'{"id": 99}'
@@ -120,7 +103,7 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
 ) -> None:
     server.topic("web", "clicks")
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
-    configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
+    configs = {topic: build_config(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
     targets = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
     results: Any = land_together({target: partial(land_start, target) for target in targets.values()}, lambda: spark)
     assert [one.tile.complete for (one,) in results.values()] == [True, True]

@@ -10,10 +10,9 @@ from s3lake.errors import ConfigurationError, SourceUnavailableError
 from s3lake.source.iggy.connection import IggyConnection
 from s3lake.source.iggy.offsets import IggyOffsets
 from s3lake.source.offsets import Lag, LogRange
+from s3lake_tests.source.iggy.iggy_settings import HOUR, START_US, build_connection
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, serving
 
-HOUR = "2026-01-05T08"
-START_US = hours.start_ms(HOUR) * 1000
 END_US = hours.end_ms(HOUR) * 1000
 
 
@@ -24,13 +23,9 @@ def server() -> Iterator[IggyServer]:
         yield server
 
 
-def connection(server: IggyServer, **settings: str) -> IggyConnection:
-    return IggyConnection(server.address, "http", **{"username": USER, "password": PASSWORD, **settings})
-
-
 @pytest.fixture
 def offsets(server: IggyServer) -> IggyOffsets:
-    return IggyOffsets(connection(server))
+    return IggyOffsets(build_connection(server))
 
 
 def test_the_edge_is_the_end_if_no_message_came_since_then(server: IggyServer, offsets: IggyOffsets) -> None:
@@ -62,7 +57,7 @@ def test_partitions_are_numbered_as_the_server_does(first: int) -> None:
     with serving(first) as server:
         server.topic("shop", "orders", 2)
         server.append("shop", "orders", [b"x"], START_US, partition=first + 1)
-        assert IggyOffsets(connection(server)).log_ranges("shop.orders") == {first: (0, 0), first + 1: (0, 1)}
+        assert IggyOffsets(build_connection(server)).log_ranges("shop.orders") == {first: (0, 0), first + 1: (0, 1)}
 
 
 def test_a_poll_by_timestamp_that_begins_too_early_is_searched_after(server: IggyServer, offsets: IggyOffsets) -> None:
@@ -150,5 +145,5 @@ def test_an_unavailable_server_is_an_error_in_time(monkeypatch: pytest.MonkeyPat
 
 def test_a_wrong_password_is_refused_and_not_printed(server: IggyServer) -> None:
     with pytest.raises(ConfigurationError, match=r"correct source\.username") as caught:
-        IggyOffsets(connection(server, password="hunter3")).log_ranges("shop.orders")
+        IggyOffsets(build_connection(server, password="hunter3")).log_ranges("shop.orders")
     assert "hunter3" not in str(caught.value)

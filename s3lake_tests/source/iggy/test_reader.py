@@ -11,8 +11,8 @@ from s3lake.errors import SourceUnavailableError, TransientError
 from s3lake.source.iggy import reader
 from s3lake.source.iggy.reader import IggyReader
 from s3lake.source.record_batches import SCHEMA, OffsetRange
+from s3lake_tests.source.iggy.iggy_settings import START_US, build_connection
 from s3lake_tests.source.iggy.server import IggyServer, header, serving
-from s3lake_tests.source.iggy.test_offsets import START_US, connection
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def server() -> Iterator[IggyServer]:
 def rows(
     server: IggyServer, *ranges: OffsetRange, columns: tuple[str, ...] = tuple(SCHEMA.names)
 ) -> list[dict[str, Any]]:
-    batches = IggyReader(connection(server)).batches("shop.orders", ranges, columns)
+    batches = IggyReader(build_connection(server)).batches("shop.orders", ranges, columns)
     return pa.Table.from_batches(batches, pa.schema([SCHEMA.field(name) for name in columns])).to_pylist()
 
 
@@ -105,5 +105,5 @@ def test_batches_of_large_messages_stay_small(server: IggyServer, monkeypatch: p
     monkeypatch.setattr(reader, "FIRST_ROWS", 2)
     monkeypatch.setattr(reader, "BATCH_BYTES", 3_000)
     server.append("shop", "orders", [b"x" * 1000] * 9, START_US)
-    batches = IggyReader(connection(server)).batches("shop.orders", [OffsetRange(0, 0, 9)], ("value",))
+    batches = IggyReader(build_connection(server)).batches("shop.orders", [OffsetRange(0, 0, 9)], ("value",))
     assert [batch.num_rows for batch in batches] == [2, 3, 3, 1]

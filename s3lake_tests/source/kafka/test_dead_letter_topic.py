@@ -4,23 +4,22 @@ In addition to a scripted producer there is librdkafka's own broker in this proc
 """
 
 import pickle
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from msgspec import structs
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.client_properties import ErrorLog
-from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, Header, create, make_producer
-from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, create, make_producer
 from s3lake_tests.source.kafka import mock_broker
+from s3lake_tests.source.kafka.dead_letter_topics import DEAD_LETTER_TARGET, FakeProducer, read_topic
 
 STAMP = 1_767_600_000_000
 REFUSED = DeadLetter(
@@ -47,65 +46,13 @@ CONTEXT = [
 ]
 
 
-@dataclass
-class FakeProducer:
-    """Takes records, or does what else a test tells it to.
-
-    Attributes:
-        refusal: what every delivery reports.
-        room: how many records fit into the queue before the next poll.
-        silent: nothing is ever delivered.
-    """
-
-    refusal: KafkaError | None = None
-    room: int = 1_000
-    silent: bool = False
-    raises: Exception | None = None
-    taken: list[dict[str, Any]] = field(default_factory=list)
-    queue: list[Callable[[Any, Any], None]] = field(default_factory=list)
-    flushes: int = 0
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        *,
-        headers: list[Header],
-        timestamp: int,
-        on_delivery: Callable[[Any, Any], None],
-    ) -> None:
-        if self.raises is not None:
-            raise self.raises
-        if len(self.queue) >= self.room:
-            raise BufferError("Local: Queue full")
-        self.queue.append(on_delivery)
-        self.taken.append({"topic": topic, "value": value, "key": key, "headers": headers, "timestamp": timestamp})
-
-    def poll(self, timeout: float) -> int:
-        if timeout:
-            self.flush(timeout)
-        return 0
-
-    def flush(self, timeout: float) -> int:  # noqa: ARG002
-        self.flushes += 1
-        if not self.silent:
-            for deliver in self.queue:
-                deliver(self.refusal, None)
-            self.queue.clear()
-        return len(self.queue)
-
-
-TOPIC = DeadLetterTarget(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
-
-
-def outbox_to(producer: Any, to: DeadLetterTarget = TOPIC) -> DeadLetterProducer:
+def outbox_to(producer: Any, to: DeadLetterTarget = DEAD_LETTER_TARGET) -> DeadLetterProducer:
     outbox = DeadLetterProducer(to)
     outbox._producer = producer
     return outbox
 
 
-def sent(producer: FakeProducer, to: DeadLetterTarget = TOPIC, **changes: Any) -> dict[str, Any]:
+def sent(producer: FakeProducer, to: DeadLetterTarget = DEAD_LETTER_TARGET, **changes: Any) -> dict[str, Any]:
     outbox = outbox_to(producer, to)
     outbox.add(structs.replace(REFUSED, **changes))
     outbox.send()
@@ -121,7 +68,7 @@ def test_a_record_without_a_time_gets_that_of_its_sending() -> None:
 
 def test_a_record_that_was_refused_before_keeps_its_first_context() -> None:
     before = {"key": "__connect.errors.topic", "value": b"first"}
-    found = sent(FakeProducer(), replace(TOPIC, context_headers=True), headers=[before])
+    found = sent(FakeProducer(), replace(DEAD_LETTER_TARGET, context_headers=True), headers=[before])
     assert found["headers"] == [("__connect.errors.topic", b"first"), *CONTEXT[1:]]
 
 
@@ -131,7 +78,7 @@ def test_a_record_that_was_refused_before_keeps_its_first_context() -> None:
 def test_each_record_is_sent_once_over_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, made = FakeProducer(), []
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: made.append(1) or producer)
-    outbox = DeadLetterProducer(TOPIC)
+    outbox = DeadLetterProducer(DEAD_LETTER_TARGET)
     outbox.send()
     assert made == []
     for offset in (1, 2):
@@ -167,7 +114,7 @@ def test_a_full_queue_is_waited_for() -> None:
 )
 def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -> None:
     with pytest.raises(KafkaUnavailableError) as failed:
-        sent(producer, replace(TOPIC, timeout_s=0.05))
+        sent(producer, replace(DEAD_LETTER_TARGET, timeout_s=0.05))
     message = str(failed.value)
     for part in ("dead letter topic 'dead'", "broker:9092", "topic 'orders'", why, "Nothing of this micro-batch"):
         assert part in message
@@ -184,13 +131,13 @@ def test_the_first_reason_is_reported_and_no_more_is_produced() -> None:
 
 
 def test_it_travels_to_workers_and_shows_no_secret() -> None:
-    topic = replace(TOPIC, properties={"sasl.password": "hush"})
+    topic = replace(DEAD_LETTER_TARGET, properties={"sasl.password": "hush"})
     assert pickle.loads(pickle.dumps(topic)) == topic
     assert "hush" not in repr(topic)
 
 
 def test_properties_that_librdkafka_refuses_are_reported_without_their_secrets() -> None:
-    made = replace(TOPIC, properties={"sasl.password": "hush", "no.such.hush": "1"})
+    made = replace(DEAD_LETTER_TARGET, properties={"sasl.password": "hush", "no.such.hush": "1"})
     with pytest.raises(ConfigurationError) as refused:
         make_producer(made, ErrorLog({}))
     assert "kafka.properties: librdkafka, which writes dead letters, refuses them" in str(refused.value)
@@ -263,27 +210,15 @@ def broker() -> Iterator[str]:
         yield writer.servers
 
 
-def read(broker: str, name: str, count: int) -> list[Message]:
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "log_level": 0})
-    partitions = consumer.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
-    consumer.assign([TopicPartition(name, one, 0) for one in partitions])
-    found, deadline = [], time.monotonic() + PATIENCE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"a timeout: {len(found)} of {count} records within {PATIENCE_S} s"
-        message = consumer.poll(0.1)
-        if message is not None and not message.error():
-            found.append(message)
-    consumer.close()
-    return found
-
-
 def test_a_record_can_be_read_back_as_it_was_also_a_tombstone_and_a_large_one(broker: str) -> None:
-    outbox = DeadLetterProducer(replace(TOPIC, name="read-back", bootstrap_servers=broker, context_headers=True))
+    outbox = DeadLetterProducer(
+        replace(DEAD_LETTER_TARGET, name="read-back", bootstrap_servers=broker, context_headers=True)
+    )
     values = [b"{ broken", None, b"x" * 2_000_000]  # more than a producer sends by default
     for value in values:
         outbox.add(structs.replace(REFUSED, value=value))
     outbox.send()
-    messages = read(broker, "read-back", 3)
+    messages = read_topic(broker, "read-back", 3)
     assert [message.value() for message in messages] == values
     for message in messages:
         assert (message.key(), message.timestamp()[1]) == (b"k", STAMP)
@@ -291,7 +226,7 @@ def test_a_record_can_be_read_back_as_it_was_also_a_tombstone_and_a_large_one(br
 
 
 def test_unavailable_brokers_are_an_error_with_the_reason_of_the_connection() -> None:
-    outbox = DeadLetterProducer(replace(TOPIC, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
+    outbox = DeadLetterProducer(replace(DEAD_LETTER_TARGET, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
     outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):
         outbox.send()

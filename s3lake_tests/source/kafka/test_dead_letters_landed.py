@@ -13,16 +13,16 @@ from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake_tests.kit.lake import START, Lake, at
-from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
-from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, read
+from s3lake_tests.land.task.task_runs import HOUR_MS, TaskBucket, TaskRecord, build_task, number_records, run_task
+from s3lake_tests.source.kafka.dead_letter_topics import FakeProducer, read_topic
 
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "all"}}
-BAD = Record(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR + 5)
+BAD = TaskRecord(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR_MS + 5)
 
 
 @pytest.fixture
-def bucket() -> Bucket:
-    return Bucket()
+def bucket() -> TaskBucket:
+    return TaskBucket()
 
 
 @pytest.fixture
@@ -46,11 +46,16 @@ def context(message: dict[str, Any]) -> dict[str, str]:
 # One task
 
 
-def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, producer: FakeProducer) -> None:
+def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: TaskBucket, producer: FakeProducer) -> None:
     cast = {"type": "Cast$Value", "options": {"spec": "n:int8"}}
-    of = work(bucket, transforms=[cast], layout={"partition_by": ["_key"]}, **TOLERANT)
-    records = [Record(b'{"n":"no"}', b"k"), Record(b'{"n":"7"}', None), Record(b"{", b"k"), Record(b'{"n":"8"}', b"k")]
-    outcome(sending(of), records)
+    of = build_task(bucket, transforms=[cast], layout={"partition_by": ["_key"]}, **TOLERANT)
+    records = [
+        TaskRecord(b'{"n":"no"}', b"k"),
+        TaskRecord(b'{"n":"7"}', None),
+        TaskRecord(b"{", b"k"),
+        TaskRecord(b'{"n":"8"}', b"k"),
+    ]
+    run_task(sending(of), records)
     assert {(context(one)["stage"], one["value"]) for one in producer.taken} >= {
         ("transform", b'{"n":"no"}'),
         ("layout", b'{"n":"7"}'),  # not what the transform made of it
@@ -58,32 +63,32 @@ def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, produ
     assert sorted(context(one)["offset"] for one in producer.taken) == ["0", "1", "2"]
 
 
-def test_nothing_is_sent_if_no_record_is_refused(bucket: Bucket, producer: FakeProducer) -> None:
-    outcome(sending(work(bucket, **TOLERANT)), objects(1, 2))
+def test_nothing_is_sent_if_no_record_is_refused(bucket: TaskBucket, producer: FakeProducer) -> None:
+    run_task(sending(build_task(bucket, **TOLERANT)), number_records(1, 2))
     assert (producer.taken, producer.flushes) == ([], 0)
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
 def test_brokers_that_do_not_take_it_fail_the_task_before_anything_is_visible(
-    bucket: Bucket, producer: FakeProducer, exactly_once: bool
+    bucket: TaskBucket, producer: FakeProducer, exactly_once: bool
 ) -> None:
     producer.refusal = KafkaError(KafkaError._MSG_TIMED_OUT)
-    failed = outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT)), [*objects(1), BAD])
+    failed = run_task(sending(build_task(bucket, exactly_once=exactly_once, **TOLERANT)), [*number_records(1), BAD])
     assert isinstance(failed, Failed)
     assert failed.error == "KafkaUnavailableError"
     assert "dead letter topic 'dead'" in failed.message
     assert (bucket.store.objects, bucket.store.uploads) == ({}, {})
 
 
-def test_while_columns_grow_nothing_is_sent(bucket: Bucket, producer: FakeProducer) -> None:
-    of = sending(work(bucket, {}, format={"type": "parquet"}, **TOLERANT))
-    assert isinstance(outcome(of, [Record(b"{")], objects(1), [Record(b"{")]), Grown)
+def test_while_columns_grow_nothing_is_sent(bucket: TaskBucket, producer: FakeProducer) -> None:
+    of = sending(build_task(bucket, {}, format={"type": "parquet"}, **TOLERANT))
+    assert isinstance(run_task(of, [TaskRecord(b"{")], number_records(1), [TaskRecord(b"{")]), Grown)
     assert producer.taken == []
 
 
-def test_many_are_sent_as_they_come_and_each_once(bucket: Bucket, producer: FakeProducer) -> None:
-    of = sending(work(bucket, memory_budget="64MB", **TOLERANT))
-    outcome(of, *([Record(b"{%d" % number + b"x" * 3_000_000)] for number in range(5)))
+def test_many_are_sent_as_they_come_and_each_once(bucket: TaskBucket, producer: FakeProducer) -> None:
+    of = sending(build_task(bucket, memory_budget="64MB", **TOLERANT))
+    run_task(of, *([TaskRecord(b"{%d" % number + b"x" * 3_000_000)] for number in range(5)))
     assert [one["value"][:2] for one in producer.taken] == [b"{%d" % number for number in range(5)]
     assert producer.flushes == 2
 
@@ -105,7 +110,7 @@ class TestLake:
         lake.produce(topic, [b'{"n": 1}', b"{ broken", b'{"n": 2}'], at(self.TEN, 5), 0)
         lake.produce(topic, [b"\xff"], at(self.TEN, 6), 1)
         self.land(lake, topic, f"{topic}-dead")
-        found = {one.value(): one for one in read(lake.kafka.bootstrap_servers, f"{topic}-dead", 2)}
+        found = {one.value(): one for one in read_topic(lake.kafka.bootstrap_servers, f"{topic}-dead", 2)}
         assert set(found) == {b"{ broken", b"\xff"}
         broken = dict(found[b"{ broken"].headers() or [])
         assert (found[b"{ broken"].key(), found[b"{ broken"].timestamp()[1]) == (b"k1", at(self.TEN, 5))

@@ -95,3 +95,28 @@ def _unpacked(files: Path) -> Path:
     with tarfile.open(files / f"apicurio-registry-app-{VERSION}-all.tar.gz") as archive:
         archive.extractall(files / "app", filter="data")
     return files / "app"
+
+
+@contextmanager
+def run_serializers() -> Iterator[Any]:
+    """Yield the classes of a JVM with Apicurio's own serializers.
+
+    They are of the newest line of which all that they need is on Maven Central; it speaks to registries of line 3 too.
+    """
+    version = "2.6.13.Final"
+    parts = [f"apicurio-registry-serdes-{name}-serde" for name in ("avro", "jsonschema", "protobuf")]
+    jars = [oracles.artifact("io.apicurio", part, version) for part in parts]
+    kafka = oracles.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
+    with oracles.run_jvm(oracles.kept(f"apicurio-serdes-{version}", *jars, kafka).glob("*.jar")) as classes:
+        yield classes
+
+
+def serializer_settings(apicurio: Apicurio) -> dict[str, Any]:
+    """As documented for readers that are Confluent's: ids of four bytes, before the value."""
+    return {
+        "apicurio.registry.url": apicurio.url.replace("ccompat/v7", "registry/v2"),
+        "apicurio.registry.auto-register": True,
+        "apicurio.registry.as-confluent": True,
+        "apicurio.registry.id-handler": "io.apicurio.registry.serde.Legacy4ByteIdHandler",
+        "apicurio.registry.use-id": "contentId",
+    }

@@ -9,34 +9,16 @@ import pytest
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.registry.connection import Connection
-from s3lake_tests.kit import oracles
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.schema.registry.apicurio import Apicurio
+from s3lake_tests.records.schema.registry.apicurio import Apicurio, run_serializers, serializer_settings
 
 pytestmark = [pytest.mark.slow("an oracle: Java's own serializers"), pytest.mark.usefixtures("jvm")]
-
-VERSION = "2.6.13.Final"
-"""The newest line of which all that they need is on Maven Central; it speaks to registries of line 3 too."""
-FORMATS = ("avro", "jsonschema", "protobuf")
 
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    serdes = [oracles.artifact("io.apicurio", f"apicurio-registry-serdes-{name}-serde", VERSION) for name in FORMATS]
-    kafka = oracles.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
-    with oracles.run_jvm(oracles.kept(f"apicurio-serdes-{VERSION}", *serdes, kafka).glob("*.jar")) as classes:
+    with run_serializers() as classes:
         yield classes
-
-
-def settings(apicurio: Apicurio) -> dict[str, Any]:
-    """As documented for readers that are Confluent's: ids of four bytes, before the value."""
-    return {
-        "apicurio.registry.url": apicurio.url.replace("ccompat/v7", "registry/v2"),
-        "apicurio.registry.auto-register": True,
-        "apicurio.registry.as-confluent": True,
-        "apicurio.registry.id-handler": "io.apicurio.registry.serde.Legacy4ByteIdHandler",
-        "apicurio.registry.use-id": "contentId",
-    }
 
 
 def read(apicurio: Apicurio, converter: str, message: bytes) -> ConvertedBatch:
@@ -57,7 +39,7 @@ def test_avro_of_apicurios_java_serializer_is_read(apicurio: Apicurio, java: Any
     order.put("id", java.java.lang.Long.valueOf("1099511627776"))
     order.put("note", "é")
     serializer = java.io.apicurio.registry.serde.avro.AvroKafkaSerializer()
-    serializer.configure(settings(apicurio), False)
+    serializer.configure(serializer_settings(apicurio), False)
     message = bytes(serializer.serialize("java-avro", order))
     assert rows(read(apicurio, "avro", message)) == [{"id": 2**40, "note": "é"}]
 
@@ -69,7 +51,7 @@ def test_json_schema_of_apicurios_java_serializer_is_read(apicurio: Apicurio, ja
     )
     latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-json"}
     serializer = java.io.apicurio.registry.serde.jsonschema.JsonSchemaKafkaSerializer()
-    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    serializer.configure({**serializer_settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
     order = java.java.util.HashMap()
     order.put("id", 7)
     order.put("note", "é")
@@ -92,7 +74,7 @@ def test_avro_with_a_reference_of_apicurios_java_serializer_is_read(apicurio: Ap
     order.put("price", price)
     latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-paid"}
     serializer = java.io.apicurio.registry.serde.avro.AvroKafkaSerializer()
-    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    serializer.configure({**serializer_settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
     message = bytes(serializer.serialize("orders", order))
     assert rows(read(apicurio, "avro", message)) == [{"price": {"units": 5}}]
 
@@ -105,7 +87,7 @@ def test_json_schema_with_a_reference_of_apicurios_java_serializer_is_read(apicu
     apicurio.register("java-paid-json", json.dumps(paid), [reference], kind="JSON")
     latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": "java-paid-json"}
     serializer = java.io.apicurio.registry.serde.jsonschema.JsonSchemaKafkaSerializer()
-    serializer.configure({**settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
+    serializer.configure({**serializer_settings(apicurio), **latest, "apicurio.registry.auto-register": False}, False)
     price, order = java.java.util.HashMap(), java.java.util.HashMap()
     price.put("units", 5)
     order.put("price", price)
@@ -115,7 +97,7 @@ def test_json_schema_with_a_reference_of_apicurios_java_serializer_is_read(apicu
 
 def test_their_protobuf_is_framed_in_a_way_of_its_own_and_refused_as_that(apicurio: Apicurio, java: Any) -> None:
     serializer = java.io.apicurio.registry.serde.protobuf.ProtobufKafkaSerializer()
-    serializer.configure(settings(apicurio), False)
+    serializer.configure(serializer_settings(apicurio), False)
     message = bytes(
         serializer.serialize("java-proto", java.com.google.protobuf.Duration.newBuilder().setSeconds(5).build())
     )

@@ -21,14 +21,10 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.protobuf import compiler
 from s3lake.records.schema.registry.connection import Connection
-from s3lake_tests.kit import oracles
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry import random_records
-from s3lake_tests.records.schema.registry.apicurio import Apicurio
+from s3lake_tests.records.schema.registry.apicurio import Apicurio, run_serializers, serializer_settings
 from s3lake_tests.records.schema.registry.random_records import Made
-from s3lake_tests.records.schema.registry.test_java_serializers import FORMATS
-from s3lake_tests.records.schema.registry.test_java_serializers import VERSION as JAVA_VERSION
-from s3lake_tests.records.schema.registry.test_java_serializers import settings as java_settings
 
 RECORDS = 10  # of each schema
 _subjects = itertools.count()
@@ -149,11 +145,7 @@ def test_700_random_records_land_as_they_were_given(
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    serdes = [
-        oracles.artifact("io.apicurio", f"apicurio-registry-serdes-{name}-serde", JAVA_VERSION) for name in FORMATS
-    ]
-    kafka = oracles.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
-    with oracles.run_jvm(oracles.kept(f"apicurio-serdes-{JAVA_VERSION}", *serdes, kafka).glob("*.jar")) as classes:
+    with run_serializers() as classes:
         yield classes
 
 
@@ -167,7 +159,7 @@ def write_avro_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
     parsed, javas = parse_schema(made.schema, named_schemas=names), parser.parse(json.dumps(made.schema))
     reader = java.org.apache.avro.generic.GenericDatumReader(javas)
     serializer = java.io.apicurio.registry.serde.avro.AvroKafkaSerializer()
-    serializer.configure(java_settings(apicurio), False)
+    serializer.configure(serializer_settings(apicurio), False)
     topic = f"java-{next(_subjects)}"
 
     def write(value: Any) -> bytes:
@@ -186,7 +178,7 @@ def write_json_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
     latest = {"apicurio.registry.find-latest": True, "apicurio.registry.artifact.artifact-id": topic}
     more = {"apicurio.registry.auto-register": False, "apicurio.registry.serde.validation-enabled": False}
     serializer = java.io.apicurio.registry.serde.jsonschema.JsonSchemaKafkaSerializer()
-    serializer.configure({**java_settings(apicurio), **latest, **more}, False)
+    serializer.configure({**serializer_settings(apicurio), **latest, **more}, False)
     mapper = java.com.fasterxml.jackson.databind.ObjectMapper()
     return lambda value: bytes(serializer.serialize(topic, mapper.readTree(json.dumps(value))))
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.model import Sink
 from s3lake.land.request import stage_values
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
 from s3lake.records.transform.chain.apply import apply_chain
@@ -12,16 +11,19 @@ from s3lake.records.transform.step.record_values import Date, Timestamp, make_ma
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.server import framed, serving
-from s3lake_tests.records.transform.kit import CLOCK, Message, after, headers_after, refusal, smt, texts_of
+from s3lake_tests.records.transform.kit import (
+    CLOCK,
+    Message,
+    after,
+    headers_after,
+    make_registry_sink,
+    refusal,
+    smt,
+    texts_of,
+)
 
 DAY = 18_266  # 2020-01-05
 TIMES = {"Date": "int32", "Time": "int32", "Timestamp": "int64"}
-
-
-def sink(url: str, *transforms: dict[str, object], **more: object) -> Sink:
-    fixed = {"name": "e", "topics": ("t",), "bucket": "lake", "start": "2026-01-01T00", **more}
-    converter = {"value": "avro", "key": "json_schema", "registry": {"url": url}}
-    return Sink.model_validate({**fixed, "converter": converter, "transforms": transforms})
 
 
 def connect_json(kind: str, number: int) -> Message:
@@ -107,7 +109,7 @@ def test_those_of_avro_are_known_too() -> None:
     with serving() as registry:
         dated = registry.add({"type": "record", "name": "R", "fields": [{"name": "d", "type": ["null", date]}]})
         plain = registry.add({"type": "record", "name": "P", "fields": [{"name": "d", "type": "long"}]})
-        chain = stage_values.build_chain(sink(registry.url, convert))
+        chain = stage_values.build_chain(make_registry_sink(registry.url, convert))
         values = (framed(plain, b"\0"), b"broken", framed(dated, b"\2\xb4\x9d\2"), framed(dated, b"\0"), None)
         done = apply_chain(chain, batch(*values, keys=[b"x"] * 5), "t", 0)
     assert texts_of(done, "value") == [b'{"d":"1970-01-01"}', b'{"d":"2020-01-05"}', b'{"d":null}', None]
@@ -130,7 +132,7 @@ def test_a_value_that_is_changed_keeps_its_converter() -> None:
     rename = {"type": "org.apache.kafka.connect.transforms.ReplaceField$Value", "options": {"renames": "a:b"}}
     with serving() as registry:
         number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
-        configured = sink(registry.url, rename)
+        configured = make_registry_sink(registry.url, rename)
         chain = stage_values.build_chain(configured)
         done = apply_chain(chain, batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
     assert texts_of(done, "value") == [b'{"b":1}', None]
@@ -147,7 +149,7 @@ def test_a_value_that_no_step_reads_keeps_its_schema() -> None:
         "type": "org.apache.kafka.connect.transforms.InsertHeader",
         "options": {"header": "h", "value.literal": "v"},
     }
-    configured = sink("http://nowhere", header)
+    configured = make_registry_sink("http://nowhere", header)
     chain = stage_values.build_chain(configured)
     assert chain.wrapped == {}
     assert configured.after_transforms.converter == configured.converter
@@ -155,4 +157,4 @@ def test_a_value_that_no_step_reads_keeps_its_schema() -> None:
 
 def test_sql_is_refused() -> None:
     with pytest.raises(Exception, match="SQL of keys or values that are not text in Kafka is not supported yet"):
-        sink("http://nowhere", sql={"select": "*"})
+        make_registry_sink("http://nowhere", sql={"select": "*"})

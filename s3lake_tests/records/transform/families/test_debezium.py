@@ -5,21 +5,12 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.model.transforms import Transform
+from s3lake_tests.records.transform.families.debezium_events import DELETE, EVENT, SOURCE, TYPE, unwrap
 from s3lake_tests.records.transform.kit import After, Message, after, chain, refusal, run, smt, value_after
 
-TYPE = "io.debezium.transforms.ExtractNewRecordState"
-SOURCE = {"db": "d", "table": "t", "ts_ms": 5, "lsn": 9}
-EVENT = {"before": None, "after": {"id": 1}, "source": SOURCE, "op": "c", "ts_ms": 7, "transaction": None}
 UPDATE = {**EVENT, "op": "u", "before": {"id": 1}, "after": {"id": 2}}
-DELETE = {**EVENT, "op": "d", "before": {"id": 1}, "after": None}
 DROPPED = "dropped"
 REWRITTEN = {"id": 1, "__deleted": "true"}
-
-
-def unwrap(**options: str) -> Transform:
-    """The transform; options have dots for underscores."""
-    return smt(TYPE, {name.replace("_", "."): option for name, option in options.items()})
 
 
 def unwrapped(event: Any, **options: str) -> After:

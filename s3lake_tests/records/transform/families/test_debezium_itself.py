@@ -8,18 +8,18 @@ purpose is listed in docs/transforms.md.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 
+from s3lake_tests.kit.connect_messages import connect_message
 from s3lake_tests.kit.connect_records import (
     Answer,
     Connect,
     Dropped,
-    Limits,
     Record,
     Refused,
     random_schema,
@@ -27,7 +27,8 @@ from s3lake_tests.kit.connect_records import (
     start_connect,
 )
 from s3lake_tests.kit.oracles import read_json
-from s3lake_tests.records.transform.families.test_connect_schemas import describe, read
+from s3lake_tests.records.transform.families.connect_values import describe_column, read_connect_value
+from s3lake_tests.records.transform.families.random_debezium_events import ROWS, random_event
 from s3lake_tests.records.transform.kit import TOPIC, Message, chain, run, smt, texts_of
 
 pytestmark = pytest.mark.usefixtures("jvm")
@@ -36,19 +37,6 @@ PLUGINS = "io.debezium:debezium-connect-plugins:3.6.1.Final"
 CONNECT = "4.3.0"
 """The version of Kafka Connect that Debezium needs."""
 CLASS = "io.debezium.transforms.ExtractNewRecordState"
-ROWS = Limits(deep=1, defaults=False, scales=(0, 2, 5), roots=("struct",))
-_SOURCE = [
-    {"field": "db", "type": "string"},
-    {"field": "table", "type": "string"},
-    {"field": "ts_ms", "type": "int64"},
-    {"field": "lsn", "type": "int64", "optional": True},
-    {"field": "snapshot", "type": "string", "optional": True, "default": "false"},
-]
-_TRANSACTION = [
-    {"field": "id", "type": "string"},
-    {"field": "total_order", "type": "int64"},
-    {"field": "data_collection_order", "type": "int64"},
-]
 _MODES = ("drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone", "Rewrite ")
 _OLD = {
     ("drop", "true"): "drop",
@@ -92,64 +80,17 @@ def random_case(random: Random) -> Case:
         "name": "K",
     }
     key["fields"] += [{"field": "id", "type": "string"}]
-    header = None if listed is None else connect_text({"type": "array", "items": {"type": "string"}}, listed)
+    header = None if listed is None else connect_message({"type": "array", "items": {"type": "string"}}, listed)
     record = Record(
         value=random_event(random, row),
-        key=connect_text(key, {"k": 1, "id": "x"}) if random.random() < 0.9 else None,
-        headers=(("h", connect_text({"type": "string"}, "x")), *([("dropped", header)] if header is not None else [])),
+        key=connect_message(key, {"k": 1, "id": "x"}) if random.random() < 0.9 else None,
+        headers=(
+            ("h", connect_message({"type": "string"}, "x")),
+            *([("dropped", header)] if header is not None else []),
+        ),
         topic=TOPIC,
     )
     return Case(record, listed, ours, theirs)
-
-
-def connect_text(schema: Mapping[str, Any], payload: Any) -> bytes:
-    """Return a value with its schema as Connect's JSON has it."""
-    return json.dumps({"schema": schema, "payload": payload}).encode()
-
-
-def random_event(random: Random, row: dict[str, Any]) -> bytes | None:
-    """Return a change event, or what else a topic of Debezium has."""
-    kind = random.choice(("c", "c", "u", "u", "r", "d", "d", "d", "t", "none", "null", "heartbeat", "other"))
-    if kind == "none":
-        return None
-    if kind == "heartbeat":
-        beat = {"type": "struct", "name": "io.debezium.connector.common.Heartbeat"}
-        return connect_text(beat | {"fields": [{"field": "ts_ms", "type": "int64"}]}, {"ts_ms": 5})
-    schema: dict[str, Any] = {
-        "type": "struct",
-        "name": random.choice(("x", "srv.db.t.Envelopes", "Envelope")) if kind == "other" else "srv.db.t.Envelope",
-        "optional": kind == "null" or random.random() < 0.2,
-        "version": 1,
-        "fields": [
-            row | {"field": "before"},
-            row | {"field": "after"},
-            {"field": "source", "type": "struct", "name": "io.debezium.connector.x.Source", "fields": _SOURCE},
-            {"field": "op", "type": "string"},
-            {"field": "ts_ms", "type": "int64", "optional": True},
-        ],
-    }
-    if has_transaction := random.random() < 0.8:
-        transaction = {"field": "transaction", "type": "struct", "name": "event.block", "fields": _TRANSACTION}
-        schema["fields"] += [transaction | {"optional": True}]
-    if kind == "null":
-        return connect_text(schema, None)
-    before = _random_row(random, row) if kind in "ud" and random.random() < 0.9 else None
-    after = _random_row(random, row) if kind in ("c", "u", "r", "other") else None
-    lsn = random.choice((None, 9))
-    source = {"db": "d", "table": "t", "ts_ms": 5, "lsn": lsn, "snapshot": random.choice(("true", "last"))}
-    payload = {"before": before, "after": after, "source": source, "op": "c" if kind == "other" else kind}
-    payload["ts_ms"] = 7 if random.random() < 0.95 else None
-    if has_transaction:
-        payload["transaction"] = random.choice(
-            (None, {"id": "t:1", "total_order": 2, "data_collection_order": 1}),
-        )
-    return connect_text(schema, payload)
-
-
-def _random_row(random: Random, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with all its columns, as Connect writes it."""
-    some = random_value(random, row | {"optional": False})
-    return {one["field"]: some.get(one["field"]) for one in row["fields"]}
 
 
 def _random_options(random: Random) -> dict[str, str]:
@@ -215,9 +156,9 @@ def compare_one(case: Case, answer: Answer) -> str:
         elif side in done.columns:
             column, refused = done.columns[side].finish(texts=False)
             assert refused == {}
-            assert describe(column) == read(text), (side, what)
+            assert describe_column(column) == read_connect_value(text), (side, what)
         else:
-            assert (row[side] is None) == (text is None or read(text)[1] is None), (side, what)
+            assert (row[side] is None) == (text is None or read_connect_value(text)[1] is None), (side, what)
     return "compared, also without its schema" if _compare_plain(case, answer, message, what) else "compared"
 
 
@@ -272,9 +213,11 @@ def compare_headers(seed: int, count: int, connect: Connect) -> Counter[str]:
         options = {"headers": "h,i", "fields": fields, "operation": random.choice(("move", "copy"))}
         headers = [("h", "1"), ("j", "x")] if random.random() < 0.7 else [("j", "x"), ("i", "true")]
         value = (
-            None if random.random() < 0.1 else connect_text(schema, random_value(random, schema | {"optional": False}))
+            None
+            if random.random() < 0.1
+            else connect_message(schema, random_value(random, schema | {"optional": False}))
         )
-        typed = tuple((name, connect_text({"type": "string"}, text)) for name, text in headers)
+        typed = tuple((name, connect_message({"type": "string"}, text)) for name, text in headers)
         record, step = Record(value, headers=typed, topic=TOPIC), ("io.debezium.transforms.HeaderToValue", options)
         (answer,) = connect.transform([(record, [step])])
         message = Message(value, headers=tuple((name, text.encode()) for name, text in headers))
@@ -290,8 +233,8 @@ def compare_headers(seed: int, count: int, connect: Connect) -> Counter[str]:
             _compare_headers([(one["key"], one["value"]) for one in row["headers"]], answer, what)
             if "value" in done.columns and value is not None:
                 column, _ = done.columns["value"].finish(texts=False)
-                assert describe(column)[1] == read(answer.value)[1], what
-                ours, theirs = describe(column)[0], read(answer.value)[0]
+                assert describe_column(column)[1] == read_connect_value(answer.value)[1], what
+                ours, theirs = describe_column(column)[0], read_connect_value(answer.value)[0]
                 assert ours is not None
                 assert theirs is not None
                 assert ours.type == theirs.type, what

@@ -1,10 +1,8 @@
 """Change events with a schema become rows with the schema of their table."""
 
 import dataclasses
-import datetime as dt
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,13 +12,24 @@ from s3lake.records.transform.chain.apply import apply_chain
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.protobuf.shop_messages import message_class
 from s3lake_tests.records.schema.registry.server import datum, framed, serving
-from s3lake_tests.records.transform.chain.test_schemas import sink
-from s3lake_tests.records.transform.families.test_debezium import DELETE, EVENT, TYPE, unwrap
+from s3lake_tests.records.transform.families.debezium_events import (
+    DELETE,
+    EVENT,
+    LANDED,
+    OF_SOURCE,
+    ROW,
+    TYPE,
+    TYPES,
+    change_event,
+    envelope,
+    unwrap,
+)
 from s3lake_tests.records.transform.kit import (
     Message,
     chain,
     described,
     field,
+    make_registry_sink,
     refusal_described,
     run,
     run_described,
@@ -28,23 +37,6 @@ from s3lake_tests.records.transform.kit import (
     struct,
     texts_of,
 )
-
-COLUMNS = (
-    field("id", "int64"),
-    field("price", "bytes", "Decimal", parameters={"scale": "2"}, optional=True),
-    field("at", "int64", "Timestamp", optional=True),
-    field("state", "string", default="new"),
-)
-ROW = {"id": 1, "price": "AMg=", "at": 5, "state": "x"}
-OF_SOURCE = struct(field("db", "string"), field("table", "string"), field("ts_ms", "int64"), field("lsn", "int64"))
-LANDED = {
-    "id": 1,
-    "price": Decimal("2.00"),
-    "at": dt.datetime(1970, 1, 1, 0, 0, 0, 5000, dt.timezone.utc),
-    "state": "x",
-}
-TYPES = {"id": "int64!", "price": "decimal(38,2)", "at": "timestamp", "state": "string!"}
-
 
 PROTO = """
 syntax = "proto3";
@@ -82,30 +74,14 @@ def of_protobuf(event: dict[str, Any]) -> bytes:
     return b"\2\4" + bytes(message_class("shop.orders.Envelope", PROTO)(**event).SerializeToString())
 
 
-def envelope(*columns: dict[str, Any], name: str = "srv.s.t.Envelope") -> dict[str, Any]:
-    row = struct(*(columns or COLUMNS), name="srv.s.t.Value", optional=True)
-    return struct(
-        {**row, "field": "before"},
-        {**row, "field": "after"},
-        {**OF_SOURCE, "field": "source", "name": "io.debezium.connector.postgresql.Source"},
-        field("op", "string"),
-        field("ts_ms", "int64", optional=True),
-        name=name,
-    )
-
-
-def event(op: str, before: Any, after: Any) -> dict[str, Any]:
-    return {"before": before, "after": after, "source": EVENT["source"], "op": op, "ts_ms": 7}
-
-
 def test_a_row_has_the_types_and_the_name_of_its_table() -> None:
-    landed = described(envelope(), [event("c", None, ROW), event("u", ROW, ROW)], unwrap())
+    landed = described(envelope(), [change_event("c", None, ROW), change_event("u", ROW, ROW)], unwrap())
     assert (landed.name, landed.types) == ("srv.s.t.Value", TYPES)
     assert landed.rows == [LANDED, LANDED]
 
 
 def test_inserts_and_rewritten_deletes_have_one_schema() -> None:
-    events = [event("c", None, ROW), event("d", ROW, None)]
+    events = [change_event("c", None, ROW), change_event("d", ROW, None)]
     landed = described(envelope(), events, unwrap(delete_handling_mode="rewrite", add_fields="op,source.ts_ms"))
     added = {"__deleted": "string", "__op": "string", "__source_ts_ms": "int64"}
     assert landed.types == TYPES | added
@@ -117,7 +93,7 @@ def test_inserts_and_rewritten_deletes_have_one_schema() -> None:
 
 @pytest.mark.parametrize(("mode", "has_schema"), [("tombstone", True), ("delete-to-tombstone", False)])
 def test_a_delete_becomes_null_with_the_schema_of_a_row_or_without(mode: str, has_schema: bool) -> None:
-    done = run_described(envelope(), [event("d", ROW, None)], unwrap(delete_tombstone_handling_mode=mode))
+    done = run_described(envelope(), [change_event("d", ROW, None)], unwrap(delete_tombstone_handling_mode=mode))
     schemas = done.columns["value"].schemas
     assert texts_of(done, "value") == [None]
     assert (schemas is not None and schemas.distinct[0].name == "srv.s.t.Value") is has_schema
@@ -125,7 +101,7 @@ def test_a_delete_becomes_null_with_the_schema_of_a_row_or_without(mode: str, ha
 
 @pytest.mark.parametrize("name", ["srv.s.t.Value", "srv.s.t.envelope", "Envelope"])
 def test_a_schema_with_another_name_is_no_event(name: str) -> None:
-    assert described(envelope(name=name), [event("c", None, ROW)], unwrap()).name == name
+    assert described(envelope(name=name), [change_event("c", None, ROW)], unwrap()).name == name
 
 
 @pytest.mark.parametrize("dropped", [True, False])
@@ -141,16 +117,16 @@ def test_null_with_a_schema_is_a_tombstone(dropped: bool) -> None:
 def test_events_of_several_tables_tombstones_and_values_without_a_schema_are_mixed() -> None:
     other = envelope(field("name", "string"))
     values: list[Any] = [
-        {"schema": envelope(), "payload": event("c", None, ROW)},
-        {"schema": other, "payload": event("c", None, {"name": "x"})},
+        {"schema": envelope(), "payload": change_event("c", None, ROW)},
+        {"schema": other, "payload": change_event("c", None, {"name": "x"})},
         {"schema": None, "payload": EVENT},
-        {"schema": envelope(), "payload": event("t", None, None)},
+        {"schema": envelope(), "payload": change_event("t", None, None)},
         None,
         {
             "schema": struct(field("ts_ms", "int64"), name="io.debezium.connector.common.Heartbeat"),
             "payload": {"ts_ms": 1},
         },
-        {"schema": envelope(), "payload": event("d", ROW, None)},
+        {"schema": envelope(), "payload": change_event("d", ROW, None)},
     ]
     links = chain(unwrap(delete_handling_mode="rewrite"), value="connect_json")
     done = run(links, *(Message(value) for value in values))
@@ -190,13 +166,15 @@ def test_a_row_of_protobuf_is_changed_by_the_next_transform() -> None:
     )
     with serving() as registry:
         number = registry.add(PROTO, "PROTOBUF")
-        links = dataclasses.replace(stage_values.build_chain(sink(registry.url, *steps)), value="protobuf")
+        links = dataclasses.replace(
+            stage_values.build_chain(make_registry_sink(registry.url, *steps)), value="protobuf"
+        )
         done = apply_chain(links, batch(framed(number, of_protobuf(PLAIN_EVENTS[0])), keys=[b"x"]), "t", 0)
     assert (done.refused, texts_of(done, "value")) == ({}, [b'{"id":1,"note":"x","o":100}'])
 
 
 def test_only_columns_that_may_be_null_are_left_out_unless_all_are_asked_for() -> None:
-    value = {"schema": envelope(), "payload": event("c", None, ROW)}
+    value = {"schema": envelope(), "payload": change_event("c", None, ROW)}
     message = Message(value, headers=(("h", b'["id","price","absent"]'),))
     for compatible, left in (("true", b'{"id":1,"at":5,"state":"x"}'), ("false", b'{"at":5,"state":"x"}')):
         step = unwrap(drop_fields_header_name="h", drop_fields_keep_schema_compatible=compatible)
@@ -218,7 +196,7 @@ def test_events_of_a_registry_are_known_by_the_name_of_their_record(fills: str, 
     with serving() as registry:
         number = registry.add(schema)
         values = [framed(number, datum(schema, one)) for one in events]
-        links = stage_values.build_chain(sink(registry.url, {"type": TYPE, "options": options}))
+        links = stage_values.build_chain(make_registry_sink(registry.url, {"type": TYPE, "options": options}))
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 3), "t", 0)
     assert (done.refused, done.filtered) == ({}, 1)
     assert texts_of(done, "value") == [
@@ -243,7 +221,7 @@ def test_events_of_protobuf_and_json_schema_become_rows_of_a_table(
     options = {"delete.handling.mode": "rewrite", "add.fields": "op,table"}
     with serving() as registry:
         number = registry.add(schema, kind)
-        configured = sink(registry.url, {"type": TYPE, "options": options}, format={"type": "parquet"})
+        configured = make_registry_sink(registry.url, {"type": TYPE, "options": options}, format={"type": "parquet"})
         links = dataclasses.replace(stage_values.build_chain(configured), value=converter)
         values = [framed(number, encode(event)) for event in PLAIN_EVENTS]
         done = apply_chain(links, batch(*values, None, keys=[b"x"] * 4), "t", 0)
@@ -262,17 +240,17 @@ def test_events_of_protobuf_and_json_schema_become_rows_of_a_table(
     ("schema", "payload", "options", "why"),
     [
         (struct(field("op", "string"), name="x.Envelope"), {"op": "c"}, {}, "has no field 'after'"),
-        (envelope(), event("c", None, ROW), {"route_by_field": "nope"}, "the row has no column 'nope'"),
-        (envelope(), event("c", None, ROW), {"route_by_field": "id"}, "column 'id' is int64 by its schema"),
+        (envelope(), change_event("c", None, ROW), {"route_by_field": "nope"}, "the row has no column 'nope'"),
+        (envelope(), change_event("c", None, ROW), {"route_by_field": "id"}, "column 'id' is int64 by its schema"),
         (
             envelope(),
-            event("c", None, {**ROW, "state": ".."}),
+            change_event("c", None, {**ROW, "state": ".."}),
             {"route_by_field": "state"},
             "the topic would be called",
         ),
         (
             envelope(),
-            event("c", None, ROW),
+            change_event("c", None, ROW),
             {"add_fields": "op:id", "add_fields_prefix": ""},
             "the row has a column 'id', and a field of that name would be added",
         ),
@@ -291,7 +269,7 @@ def test_an_event_whose_rows_are_texts_is_refused() -> None:
         field("op", "string"),
         name="m.Envelope",
     )
-    payload = {**event("c", None, '{"_id": 1}')}
+    payload = {**change_event("c", None, '{"_id": 1}')}
     del payload["ts_ms"]
     assert "the row of the change event is string by its schema" in refusal_described(schema, payload, unwrap())
 
@@ -316,5 +294,7 @@ def test_headers_become_fields_of_text() -> None:
 
 
 def test_deletes_without_a_row_before_them_are_dropped() -> None:
-    assert run_described(envelope(), [event("d", None, None)], unwrap(delete_handling_mode="rewrite")).filtered == 1
+    assert (
+        run_described(envelope(), [change_event("d", None, None)], unwrap(delete_handling_mode="rewrite")).filtered == 1
+    )
     assert DELETE["before"] == {"id": 1}

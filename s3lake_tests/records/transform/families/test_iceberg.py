@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from s3lake_tests.records.transform.families.test_debezium import DELETE, EVENT
-from s3lake_tests.records.transform.families.test_debezium_with_schema import (
+from s3lake_tests.records.transform.families.debezium_events import (
     COLUMNS,
+    DELETE,
+    EVENT,
     LANDED,
     ROW,
     TYPES,
+    change_event,
     envelope,
-    event,
 )
 from s3lake_tests.records.transform.kit import (
     CLOCK,
@@ -59,7 +60,7 @@ def test_an_event_without_its_row_is_dropped_and_what_is_none_is_refused() -> No
 
 
 def test_rows_with_a_schema_keep_it() -> None:
-    events = [event("c", None, ROW), event("d", ROW, None), event("r", None, ROW)]
+    events = [change_event("c", None, ROW), change_event("d", ROW, None), change_event("r", None, ROW)]
     landed = described(envelope(), events, smt(UNWRAP))
     assert landed.name == "srv.s.t.Value"
     assert isinstance(landed.types, dict)
@@ -74,7 +75,7 @@ def test_rows_with_a_schema_keep_it() -> None:
 
 def test_the_schema_of_the_key_comes_along() -> None:
     key = {"schema": struct(field("id", "int64"), name="K"), "payload": {"id": 1}}
-    value = {"schema": envelope(), "payload": event("c", None, ROW)}
+    value = {"schema": envelope(), "payload": change_event("c", None, ROW)}
     done = run(chain(smt(UNWRAP), key="connect_json", value="connect_json"), Message(value, key))
     assert b'"key":{"id":1}}' in (texts_of(done, "value")[0] or b"")
 
@@ -84,8 +85,12 @@ def test_the_schema_of_the_key_comes_along() -> None:
     [
         (struct(field("a", "int32")), {"a": 1}, "its schema has no text 'op'"),
         (struct(field("op", "string")), {"op": "c"}, "its schema needs the structs 'after' and 'source'"),
-        (envelope(), event("d", None, None), "field 'before' of the change event is null"),
-        (envelope(*COLUMNS, field("_cdc", "string")), event("c", None, {**ROW, "_cdc": ""}), "'_cdc' is in the schema"),
+        (envelope(), change_event("d", None, None), "field 'before' of the change event is null"),
+        (
+            envelope(*COLUMNS, field("_cdc", "string")),
+            change_event("c", None, {**ROW, "_cdc": ""}),
+            "'_cdc' is in the schema",
+        ),
     ],
 )
 def test_an_event_with_a_schema_that_has_no_row_is_refused(schema: dict[str, Any], payload: Any, why: str) -> None:

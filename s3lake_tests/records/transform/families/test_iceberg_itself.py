@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from s3lake_tests.kit.connect_messages import connect_message
 from s3lake_tests.kit.connect_records import (
     Answer,
     Connect,
@@ -17,8 +18,8 @@ from s3lake_tests.kit.connect_records import (
     random_value,
     start_connect,
 )
-from s3lake_tests.records.transform.families.test_connect_schemas import describe, read
-from s3lake_tests.records.transform.families.test_debezium_itself import ROWS, connect_text, random_event
+from s3lake_tests.records.transform.families.connect_values import describe_column, read_connect_value
+from s3lake_tests.records.transform.families.random_debezium_events import ROWS, random_event
 from s3lake_tests.records.transform.kit import TOPIC, Message, chain, run, smt
 
 pytestmark = [
@@ -34,13 +35,13 @@ STRICTER = re.compile("the schema already")
 def random_case(random: Random, number: int) -> tuple[Record, Step]:
     """Return a record and a transform, whose options no other case has: Iceberg's share them."""
     row = random_schema(random, ROWS) | {"name": "srv.db.t.Value", "optional": True}
-    key = connect_text({"type": "struct", "fields": [{"field": "k", "type": "int32"}]}, {"k": 1})
+    key = connect_message({"type": "struct", "fields": [{"field": "k", "type": "int32"}]}, {"k": 1})
     record = Record(random_event(random, row), key=key if random.random() < 0.8 else None, topic=TOPIC)
     name = random.choice(("DebeziumTransform", "DebeziumTransform", "KafkaMetadataTransform", "CopyValue"))
     if name == "DebeziumTransform":
         pattern = {"cdc.target.pattern": f"x{number}.{{db}}_{{table}}"} if random.random() < 0.5 else {}
         return record, (PACKAGE + name, pattern)
-    value = connect_text(row, random_value(random, row | {"optional": random.random() < 0.1}))
+    value = connect_message(row, random_value(random, row | {"optional": random.random() < 0.1}))
     if name == "CopyValue":
         source = random.choice([*(one["field"] for one in row["fields"]), "absent"])
         options = {"source.field": source, "target.field": random.choice((f"n{number}", "a"))}
@@ -62,9 +63,9 @@ def compare_one(record: Record, step: Step, answer: Answer) -> str:
     if "value" in done.columns:
         column, refused = done.columns["value"].finish(texts=False)
         assert refused == {}
-        assert describe(column) == read(answer.value), what
+        assert describe_column(column) == read_connect_value(answer.value), what
     else:
-        assert read(answer.value)[1] is None, what
+        assert read_connect_value(answer.value)[1] is None, what
     return "compared"
 
 
