@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from s3lake_tests.records.schema.registry.server import SchemaRegistry
 
 pytest_plugins = ["s3lake_tests.kit.servers"]
+# Helpers assert too: their failures show the values, as those in test modules do.
+pytest.register_assert_rewrite(*(f"s3lake_tests.{path.stem}" for path in Path(__file__).parent.glob("[a-z]*")))
 
 EXAMPLES = int(os.environ.get("S3LAKE_EXAMPLES", "1"))
 """How many times as many examples Hypothesis tries; read now, for the tests do not see S3LAKE_ variables."""
