@@ -23,7 +23,7 @@ _AT_ONCE = 4
 _RACES = 21
 """Of each kind: a store that lets two win in a fifth of them gets through once in a hundred trials (0.8 ** 21)."""
 REMEMBERED_S = 86_400
-"""A trial is 300 requests; one a day is enough for all runs of a place."""
+"""A trial is 233 requests (docs/scale.md); one a day is enough for all runs of a place."""
 REFUSED_S = 600
 """A store that let two win once may pass by chance the next time."""
 
