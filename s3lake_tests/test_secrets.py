@@ -224,7 +224,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
     name: str, settings: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made wrongly, then rightly: its asset as Dagster shows it, and a run in which it does not take an hour."""
-    monkeypatch.setattr("s3lake.lake.forwarding.mongodb._CONNECT_MS", 50)
+    monkeypatch.setattr("s3lake.lake.forwarding.mongodb.CONNECT_MS", 50)
     options = {option: words.plant(value) for option, value in settings.items()}
     with pytest.raises(ConfigurationError) as refused:
         open_destination(name, {**options, "unheard": "of"})

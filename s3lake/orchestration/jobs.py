@@ -16,7 +16,8 @@ from s3lake.orchestration.landing_run import LandingRun
 from s3lake.text.quantities import format_duration
 
 _TOPICS_SHOWN = 5
-_RUNS_A_PAGE = 100
+RUNS_A_PAGE = 100
+"""How many runs are taken from the storage at once."""
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _FAILED_HOURS = 24
 
@@ -210,7 +211,7 @@ def prune_runs(
 def _finished_runs(instance: dg.DagsterInstance, before: datetime) -> Iterator[dg.DagsterRun]:
     cursor: str | None = None
     finished = dg.RunsFilter(statuses=_FINISHED, created_before=before)
-    while records := instance.get_run_records(finished, limit=_RUNS_A_PAGE, cursor=cursor):
+    while records := instance.get_run_records(finished, limit=RUNS_A_PAGE, cursor=cursor):
         yield from (record.dagster_run for record in records)
         cursor = records[-1].dagster_run.run_id
 

@@ -18,7 +18,8 @@ from s3lake.source.offsets import Offsets, match_topics
 from s3lake.source.sources import open_source
 
 _log = logging.getLogger(__name__)
-_TIMEOUT_S = 3.0
+TIMEOUT_S = 3.0
+"""For how many seconds a code location waits for the brokers' topics."""
 
 
 def find_topics_of_sinks(config: Config, matching: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
@@ -37,7 +38,7 @@ def find_matching_topics(config: Config) -> Mapping[str, Sequence[str]]:
     """Return the topics of each expression: of the source, or of its last answer if it does not answer now."""
     if all(sink.topics_regex is None for sink in config.sinks):
         return {}
-    source, remembered = open_source(config, _TIMEOUT_S), _read_remembered()
+    source, remembered = open_source(config, TIMEOUT_S), _read_remembered()
     remembered_topics = remembered.get(source.place, {})
     try:
         matches = ask_matching_topics(config.sinks, source.offsets)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-_PATIENCE = 0.25
+PATIENCE_S = 0.25
 """Seconds for one text."""
 
 
@@ -31,7 +31,7 @@ class Expression:
 
     def _run(self, verb: Callable[..., Any], text: str) -> Any:
         try:
-            return verb(text, timeout=_PATIENCE)
+            return verb(text, timeout=PATIENCE_S)
         except TimeoutError:
             raise PatternTimeoutError(
                 f"the expression {self.pattern!r} takes too long on {text[:80]!r}: write it without repetitions inside "

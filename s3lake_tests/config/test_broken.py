@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.converter_keys import _CONVERTERS
+from s3lake.config.connectors.converter_keys import CONVERTER_CLASSES
 from s3lake.config.connectors.lenses_kcql import ORDER
 from s3lake.config.load import CLASSES
 from s3lake.config.model import Sink
@@ -32,7 +32,7 @@ WORDS = {
     "{PARQUET_CODECS}": ", ".join(FORMATS["parquet"].codecs),
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
-    "{CONVERTERS}": ", ".join(_CONVERTERS),
+    "{CONVERTERS}": ", ".join(CONVERTER_CLASSES),
     "{TRANSFORMS}": ", ".join(list_short_names(TRANSFORMS)),
 }
 

@@ -259,7 +259,7 @@ class TestTopicsByExpression:
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-        monkeypatch.setattr(sink_topics, "_TIMEOUT_S", 0.05)
+        monkeypatch.setattr(sink_topics, "TIMEOUT_S", 0.05)
 
     @pytest.fixture
     def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:

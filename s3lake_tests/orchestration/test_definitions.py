@@ -39,7 +39,7 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers that are down are given up at once."""
-    monkeypatch.setattr(sink_topics, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(sink_topics, "TIMEOUT_S", 0.1)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -112,7 +112,7 @@ class TestRunHistory:
     def test_many_runs_are_pruned_page_by_page(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("s3lake.orchestration.jobs._RUNS_A_PAGE", 2)
+        monkeypatch.setattr("s3lake.orchestration.jobs.RUNS_A_PAGE", 2)
         for _ in range(5):
             create_run_for_test(instance, job_name="land_events", status=SUCCESS)
         assert self.prune(instance) == []

@@ -31,7 +31,7 @@ def test_an_expression_that_is_nested_too_deeply_is_refused(pattern: str) -> Non
 @pytest.mark.parametrize("pattern", [r"(?=.)(.+)+(a|aa)+\1x$"])
 def test_a_search_that_takes_too_long_is_stopped(pattern: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To its end it would take hours."""
-    monkeypatch.setattr(expressions, "_PATIENCE", 0.05)
+    monkeypatch.setattr(expressions, "PATIENCE_S", 0.05)
     with pytest.raises(expressions.PatternTimeoutError, match="write it without repetitions inside of repetitions"):
         expressions.compile_pattern(pattern).matches(text)
 

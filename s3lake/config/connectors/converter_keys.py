@@ -19,7 +19,9 @@ _NUMBERS = {
     f"{name.capitalize()}Converter": name for name in ("short", "integer", "long", "float", "double", "boolean")
 }
 _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes", **_NUMBERS}
-_CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
+CONVERTER_CLASSES = (*_PLAIN, *_WITH_REGISTRY)
+"""Every class of converters that is known, by its short name."""
+
 _TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
 _HEADERS = "headers are read as text, or as bytes if they are not text"
 _JSON_OPTIONS = ("schemas.cache.size", "decimal.format")
@@ -115,7 +117,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
             keys.report.no_effect(options.pop(_REPLACE_NULL), "values without a schema have no defaults")
         _options(keys, class_name, options)
     else:
-        keys.error(converter, f"{converter.masked_value} is not known; {suggest(class_name, _CONVERTERS)}")
+        keys.error(converter, f"{converter.masked_value} is not known; {suggest(class_name, CONVERTER_CLASSES)}")
 
 
 def _put_null_rule(sink: Draft, part: str, replaced: Value[bool]) -> None:

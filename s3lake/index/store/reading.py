@@ -7,7 +7,8 @@ from s3lake.errors import DataLossError
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.upload import PART_BYTES
 
-_BUFFER_BYTES = 2**18
+BUFFER_BYTES = 2**18
+"""How many bytes of a block a reader takes at once."""
 
 
 def open_object(store: Store, key: str, size: int, commit: str, block_bytes: int | None = None) -> BinaryIO:
@@ -16,7 +17,7 @@ def open_object(store: Store, key: str, size: int, commit: str, block_bytes: int
     Reading raises:
         DataLossError: the object is missing, is shorter, or is of another commit.
     """
-    return io.BufferedReader(_Object(store, key, size, commit, block_bytes or PART_BYTES), _BUFFER_BYTES)
+    return io.BufferedReader(_Object(store, key, size, commit, block_bytes or PART_BYTES), BUFFER_BYTES)
 
 
 class _Object(io.RawIOBase):

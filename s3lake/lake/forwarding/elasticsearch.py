@@ -14,7 +14,8 @@ from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields
 if TYPE_CHECKING:
     from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
-_BULK_BYTES = 4 << 20
+BULK_BYTES = 4 << 20
+"""How many bytes one bulk request has, about."""
 _KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}
 _COLUMNS = {
     **dict.fromkeys(("sink", "topic", "content", "file"), _KEYWORD),
@@ -87,7 +88,7 @@ class Elasticsearch(LedgerDestination):
             action = {"index": {"_id": make_row_id(hour, row)}}
             return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
 
-        for body, rows, _ in cut_bodies(hour, encode_row, _BULK_BYTES):
+        for body, rows, _ in cut_bodies(hour, encode_row, BULK_BYTES):
             self._send_bulk(body, rows)
         # A search sees nothing that came after the last refresh.
         self._ask("POST", f"{self._index}/_refresh")

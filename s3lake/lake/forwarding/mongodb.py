@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
     _Documents = Collection[dict[str, Any]]
 
-_ROWS_AT_ONCE = 1000
-_CONNECT_MS = 10_000
+ROWS_AT_ONCE = 1000
+"""How many documents one request has."""
+CONNECT_MS = 10_000
+"""Within how many milliseconds a server is found."""
 _ANSWER_MS = 120_000
 _SERVER = r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?"
 _SLOT = ("sink", "topic", "hour")
@@ -121,7 +123,7 @@ class MongoDB(LedgerDestination):
         slot = _make_slot(hour)
         rows = chain.from_iterable(hour.batches())
         with self._open_collection(self._collection) as collection:
-            while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+            while chunk := list(islice(rows, ROWS_AT_ONCE)):
                 documents = [self._build_document(hour, row, slot) for row in chunk]
                 writes = [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
                 try:
@@ -165,7 +167,7 @@ class MongoDB(LedgerDestination):
             from pymongo.read_concern import ReadConcern
         from pymongo import errors
 
-        waits: dict[str, Any] = {"serverSelectionTimeoutMS": _CONNECT_MS, "connectTimeoutMS": _CONNECT_MS}
+        waits: dict[str, Any] = {"serverSelectionTimeoutMS": CONNECT_MS, "connectTimeoutMS": CONNECT_MS}
         try:
             with pymongo.MongoClient[dict[str, Any]](
                 self._uri, **self._login, **waits, socketTimeoutMS=_ANSWER_MS, tz_aware=True, appname="s3lake"

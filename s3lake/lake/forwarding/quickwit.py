@@ -28,8 +28,10 @@ from s3lake.lake.forwarding.ledger import make_bucket_error, make_digest
 if TYPE_CHECKING:
     from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
 
-_INGEST_BYTES = 4 << 20  # a request may have ten
-_SEEN_S = 60.0  # until committed documents are counted
+INGEST_BYTES = 4 << 20
+"""How many bytes one request has, about; Quickwit takes ten MiB."""
+SEEN_S = 60.0
+"""For how many seconds a search may not see committed documents yet."""
 _POLL_S = 0.5
 _COLUMNS = [
     *({"name": name, "type": "text", "tokenizer": "raw"} for name in ("sink", "topic", "bucket", "content", "file")),
@@ -118,13 +120,13 @@ class Quickwit:
             raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
     def _fill(self, name: str, hour: CompleteHour) -> None:
-        for body, rows, last in cut_bodies(hour, lambda row: _encode_row(hour, row), _INGEST_BYTES):
+        for body, rows, last in cut_bodies(hour, lambda row: _encode_row(hour, row), INGEST_BYTES):
             answer = self._ask("POST", f"api/v1/{name}/ingest?commit={'force' if last else 'auto'}", body)
             if rejected := answer.get("num_rejected_docs"):
                 raise DestinationRefusedError(
                     f"{self.place}: {rejected} of {len(rows)} rows of {hour.topic} {hour.hour} were not taken"
                 )
-        deadline = time.monotonic() + _SEEN_S  # a poll and not a retry: each answer is the progress of the server
+        deadline = time.monotonic() + SEEN_S  # a poll and not a retry: each answer is the progress of the server
         while (count := self._count(name)) != hour.rows:
             if time.monotonic() > deadline or (count or 0) > hour.rows:
                 raise DestinationUnavailableError(

@@ -37,7 +37,7 @@ MEMORY_BYTES = 256 * 2**20
 """That blocks of the objects of a topic-partition and hour hold, as long as a block is not below the least."""
 LEAST_BLOCK = 256 * 2**10
 _TIMEOUT_S = 60.0
-_SETTINGS = {
+PRODUCER_SETTINGS = {
     "log_level": "0",
     "linger.ms": "50",
     "compression.type": "lz4",
@@ -247,7 +247,7 @@ def restore_records(
     settings: dict[str, Any] = {**to_librdkafka(properties), "bootstrap.servers": bootstrap_servers}
     try:
         consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
-        producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
+        producer = Producer({**settings, **PRODUCER_SETTINGS, "transactional.id": group})
     except KafkaException as error:
         reason = hide_secrets(error.args[0].str(), settings)
         raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {reason}") from None

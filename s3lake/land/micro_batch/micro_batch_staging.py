@@ -25,7 +25,8 @@ from s3lake.records.schema.columns.types import from_document, to_document
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
 
-_SAMPLE = 10_000
+SAMPLE_RECORDS = 10_000
+"""How many records of a topic-partition are read first, to find the columns."""
 
 Record = Callable[[Sequence[Outcome]], Recorded]
 """Unites the columns that tasks saw with the recorded ones, and returns the result."""
@@ -85,7 +86,7 @@ class MicroBatchStaging:
         columns = recorded or Recorded({})
         work = work.with_contract(from_document(columns.columns))
         if recorded is None:  # a first look spares reading everything twice
-            heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
+            heads = {one: (start, min(end, start + SAMPLE_RECORDS)) for one, (start, end) in reads.items()}
             computed = work.projection is not None and work.projection.query.needs_spark
             for needed in (computed, work.conversion.has_columns):
                 if needed:

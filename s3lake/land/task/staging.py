@@ -161,16 +161,26 @@ def _widen(low: int, high: int, times: pa.Int64Array) -> tuple[int, int]:
 
 
 class Staging:
-    """Every file that one task has open, and reports of those it has closed."""
+    """Every file that one task has open, and reports of those it has closed.
+
+    Attributes:
+        closed: the files that are written and not yet visible.
+        keys: the layout of the objects' keys.
+    """
 
     def __init__(self, store: Store, keys: KeyLayout, rule: FileRule, commit: str) -> None:
         self.closed: list[File] = []
-        self._store, self._keys, self._rule = store, keys, rule
+        self._store, self.keys, self._rule = store, keys, rule
         self._metadata = {COMMIT: commit}
         self._spill = Spill()
         self._open: dict[_Where, _OpenFile] = {}
         self._last: dict[str, tuple[int, StagingRows]] = {}  # where a key has no offset: the last record of each group
         self._last_bytes = 0
+
+    @property
+    def buffered(self) -> int:
+        """The bytes of all open files that are in memory."""
+        return sum(file.buffered for file in self._open.values())
 
     def add(self, partition: int, groups: str | pa.StringArray, rows: StagingRows) -> None:
         """Append rows of one topic-partition to the file of one output partition, or each row to that of its own."""
@@ -193,7 +203,7 @@ class Staging:
         self._refuse_more()
         dead_letters = sorted(dead_letters)
         span = FileNumbers(dead_letters[0][0], dead_letters[-1][0], 0, 0, len(dead_letters))
-        key = self._keys.dead_letters_key(partition, span.first)
+        key = self.keys.dead_letters_key(partition, span.first)
         upload = Upload(self._store, key, self._metadata, self._spill)
         try:
             upload.write(b"".join(line + b"\n" for _, line in dead_letters))
@@ -227,7 +237,7 @@ class Staging:
         self._spill.close()
 
     def _append(self, partition: int, group: str, rows: StagingRows, schemas: StreamSchemas) -> None:
-        if self._keys.replaces:
+        if self.keys.replaces:
             self._note_last(partition, group, rows)
             return
         where = (partition, group, schemas)
@@ -252,7 +262,7 @@ class Staging:
         span = FileNumbers(offset, offset, timestamp, timestamp, 0)
         streams = {}
         for name in first.streams:
-            key = None if self._keys.deferred else key_of(self._keys, self._rule, group, span, name)
+            key = None if self.keys.deferred else key_of(self.keys, self._rule, group, span, name)
             upload = Upload(self._store, key, self._metadata, self._spill)
             form = self._rule.formats[name]
             streams[name] = _Stream(upload, open_encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
@@ -271,7 +281,7 @@ class Staging:
         for name, stream in file.streams.items():
             stream.encoder.write(rows.streams[name])
         low, high = file.span.min_timestamp, file.span.max_timestamp
-        if self._keys.deferred:
+        if self.keys.deferred:
             low, high = _widen(low, high, rows.timestamps)
         if self._rule.span_ms is not None:
             file.earliest, file.latest = _widen(file.earliest, file.latest, rows.times)
@@ -282,7 +292,7 @@ class Staging:
         for name, schema in where[2]:
             stream = file.streams[name]
             stream.encoder.close()
-            key = key_of(self._keys, self._rule, file.group, file.span, name)
+            key = key_of(self.keys, self._rule, file.group, file.span, name)
             columns = list_headerless_columns(self._rule.formats[name], schema)
             self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
@@ -351,7 +361,7 @@ class Staging:
 
     def _free_memory(self) -> None:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
-        if sum(file.buffered for file in self._open.values()) <= self._rule.budget // 2:
+        if self.buffered <= self._rule.budget // 2:
             return
         for file in sorted(self._open.values(), key=attrgetter("buffered"), reverse=True)[
             : max(1, len(self._open) // 2)

@@ -24,7 +24,8 @@ A = TypeVar("A")
 _GONE = ("not found", "Resource with key")
 _REFUSED = ("Unauthenticated", "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
 _TRIES = 2  # of a connection, in one question
-_PAUSE = datetime.timedelta(seconds=0.5)
+PAUSE = datetime.timedelta(seconds=0.5)
+"""How long the client waits before it connects again."""
 _importing = threading.Lock()
 
 
@@ -117,7 +118,7 @@ async def _connect(connection: IggyConnection) -> IggyClient:
     elif login is not None:
         auto_login = iggy.AutoLogin.username_password(*login)
     address, tls = connection.address, connection.tls
-    retries: dict[str, Any] = {"max_retries": _TRIES, "interval": _PAUSE}
+    retries: dict[str, Any] = {"max_retries": _TRIES, "interval": PAUSE}
     domain = connection.domain or address.rpartition(":")[0]
     shared: dict[str, Any] = {"server_address": address, "auto_login": auto_login}
     secured: dict[str, Any] = {"tls_enabled": tls, "tls_domain": domain, "tls_ca_file": connection.ca_file}

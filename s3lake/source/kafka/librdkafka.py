@@ -19,12 +19,12 @@ from s3lake.source.kafka.client_properties import hide_secrets
 MOST = 10_000
 """How many messages one poll returns at most."""
 
-_OLDEST = 0x02060000
+OLDEST_VERSION = 0x02060000
+"""The oldest librdkafka whose functions are as they are called here: 2.6.0."""
 _POINTER, _TEXT, _SIZE, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
 _PARTITION, _OFFSET = ctypes.c_int32, ctypes.c_int64
 _ON_ERROR = ctypes.CFUNCTYPE(None, _POINTER, _INT, _TEXT, _POINTER)
-# What each returns and takes.
-_FUNCTIONS: dict[str, tuple[object, ...]] = {
+FUNCTIONS: dict[str, tuple[object, ...]] = {
     "version": (_INT,),
     "conf_new": (_POINTER,),
     "conf_set": (_INT, _POINTER, _TEXT, _TEXT, _TEXT, _SIZE),
@@ -88,7 +88,7 @@ def load_librdkafka() -> SimpleNamespace:
         # Python's lock is released only for what may wait: taking it again costs more than most of these functions.
         keeping, releasing = ctypes.PyDLL(cimpl.__file__), ctypes.CDLL(cimpl.__file__)
         rd = SimpleNamespace()
-        for name, (result, *arguments) in _FUNCTIONS.items():
+        for name, (result, *arguments) in FUNCTIONS.items():
             function = getattr(releasing if name in _BLOCKING else keeping, f"rd_kafka_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(rd, name, function)
@@ -96,9 +96,9 @@ def load_librdkafka() -> SimpleNamespace:
         raise _unsuitable(str(error)) from None
     if sys.maxsize < 2**32:
         raise _unsuitable("this Python has 32 bits")
-    if rd.version() < _OLDEST:
+    if rd.version() < OLDEST_VERSION:
         raise _unsuitable(
-            f"its version is {rd.version():#010x}, and the oldest that s3lake supports is {_OLDEST:#010x}"
+            f"its version is {rd.version():#010x}, and the oldest that s3lake supports is {OLDEST_VERSION:#010x}"
         )
     return rd
 

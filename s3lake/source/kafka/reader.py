@@ -33,7 +33,8 @@ SILENCE_S = 30.0
 
 _INTRODUCED_MS = 2000
 _WAIT_MS = 100  # short, because a gap at a range's end is waited out
-_SILENCES = 20  # gigabytes of aborted records are read without a word
+SILENCES = 20
+"""How many silences a range may have: gigabytes of aborted records are read without a word."""
 
 # What a user's own properties may change, and what they may not.
 _DEFAULTS = {
@@ -101,8 +102,11 @@ class KafkaReader:
 
 
 @functools.lru_cache(maxsize=4)
-def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer, ErrorLog]:  # noqa: ARG001
-    """One consumer per process (`pid`: none survives a fork) and settings: a warm worker keeps its connections."""
+def get_consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer, ErrorLog]:  # noqa: ARG001
+    """Return the consumer of this process (`pid`: none survives a fork) with these settings, and the log of its errors.
+
+    It is kept, so that a warm worker keeps its connections.
+    """
     log = ErrorLog(dict(settings))
     return Consumer(dict(settings), log.record), log
 
@@ -111,7 +115,7 @@ class _RangeReader:
     """One range on its way."""
 
     def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: OffsetRange) -> None:
-        self._consumer, self._log = _consumer(os.getpid(), settings)
+        self._consumer, self._log = get_consumer(os.getpid(), settings)
         self._settings, self._servers = settings, servers
         self._topic, self._range = topic, range
         self._next = range.start
@@ -163,8 +167,8 @@ class _RangeReader:
         leader is lower, so librdkafka (2.16) takes the brokers' answer for an outdated one, and never asks for records.
         """
         self._consumer.close()
-        _consumer.cache_clear()
-        self._consumer, self._log = _consumer(os.getpid(), self._settings)
+        get_consumer.cache_clear()
+        self._consumer, self._log = get_consumer(os.getpid(), self._settings)
         self.locate_topic()
         self._assign()
 
@@ -200,5 +204,5 @@ class _RangeReader:
             end = self._consumer.read_log_end(self._topic, self._range.partition, round(SILENCE_S * 1000))
         except KafkaRequestError as error:
             raise KafkaUnavailableError(f"{silent}: {error}{self._log}. {REMEDY}") from None
-        if end < self._range.end or asked >= _SILENCES:
+        if end < self._range.end or asked >= SILENCES:
             raise KafkaUnavailableError(f"{silent}; {self._range.end} was planned, the log ends at {end}{self._log}")

@@ -98,9 +98,7 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
         mock.patch.object(trial, "time", SimpleNamespace(time=time)),
         mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),
         mock.patch.object(trial, "threading", SimpleNamespace(Barrier=_NoBarrier)),
-        mock.patch.object(
-            trial, "_RACES", 1
-        ),  # the world decides whose request is next: the first race is as any other
+        mock.patch.object(trial, "RACES", 1),  # the world decides whose request is next: the first race is as any other
         mock.patch.object(retention, "time", SimpleNamespace(time=time)),
     ]
 

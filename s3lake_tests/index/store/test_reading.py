@@ -62,7 +62,7 @@ def test_an_object_that_is_gone_is_not_read() -> None:
 def blocks(monkeypatch: pytest.MonkeyPatch) -> CountedStore:
     """An object of three blocks of a hundred bytes."""
     monkeypatch.setattr(reading, "PART_BYTES", 100)
-    monkeypatch.setattr(reading, "_BUFFER_BYTES", 10)
+    monkeypatch.setattr(reading, "BUFFER_BYTES", 10)
     store = CountedStore()
     landed(store, bytes(range(100)) * 3)
     return store

@@ -105,7 +105,7 @@ def in_mongodb(
     mongodb: str, collections: "pymongo.database.Database[dict[str, Any]]", monkeypatch: pytest.MonkeyPatch
 ) -> System:
     """A collection of MongoDB, as FerretDB speaks it."""
-    monkeypatch.setattr("s3lake.lake.forwarding.mongodb._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("s3lake.lake.forwarding.mongodb.ROWS_AT_ONCE", 1)
     calls = [(pymongo.collection.Collection, name) for name in PYMONGO]
     refused = (r'1, "private\u0000": 2', "1" * 20, "1." + "1" * 40), r"row 1 of clicks/.*record='text'"
     return System("mongodb", {"uri": mongodb}, lambda: list(collections["events"].find()), calls, refused)
@@ -130,7 +130,7 @@ def elastic(jvm: Path) -> Iterator[Elastic]:  # noqa: ARG001 (it needs Java)
 
 
 def _elasticsearch(server: Search | Elastic, monkeypatch: pytest.MonkeyPatch) -> System:
-    monkeypatch.setattr("s3lake.lake.forwarding.elasticsearch._BULK_BYTES", 1)
+    monkeypatch.setattr("s3lake.lake.forwarding.elasticsearch.BULK_BYTES", 1)
     refused = ('"private"',), r"row 1 of clicks/.*(document|mapper)_parsing_exception \(400\)"
     options = {"url": server.url, "api_key": "hunter2-elastic"}
     return System("elasticsearch", options, lambda: list(server.documents("events").values()), REQUESTS, refused)
@@ -152,7 +152,7 @@ def in_elastic(elastic: Elastic, monkeypatch: pytest.MonkeyPatch) -> System:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[Quick]:
     """An imitation of Quickwit."""
-    monkeypatch.setattr("s3lake.lake.forwarding.quickwit._SEEN_S", 0)
+    monkeypatch.setattr("s3lake.lake.forwarding.quickwit.SEEN_S", 0)
     with Quick().served() as quick:
         yield quick
 
@@ -160,7 +160,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[Quick]:
 @pytest.fixture
 def in_quickwit(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> System:
     """Indexes of Quickwit."""
-    monkeypatch.setattr("s3lake.lake.forwarding.quickwit._INGEST_BYTES", 1)
+    monkeypatch.setattr("s3lake.lake.forwarding.quickwit.INGEST_BYTES", 1)
     options = {"url": quick.url, "token": "hunter2-quickwit"}
     refused = ('"private"',), r"1 of 1 rows of clicks .* were not taken"
     return System(

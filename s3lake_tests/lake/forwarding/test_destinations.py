@@ -108,7 +108,7 @@ SILENT: dict[str, dict[str, str]] = {
 def test_a_secret_is_in_no_message_of_a_server_that_is_silent(
     name: str, land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3lake.lake.forwarding.mongodb._CONNECT_MS", 50)
+    monkeypatch.setattr("s3lake.lake.forwarding.mongodb.CONNECT_MS", 50)
     destination = open_destination(name, SILENT[name])
     with pytest.raises(DestinationUnavailableError) as silent:
         destination.read_content(hour_of(land()))

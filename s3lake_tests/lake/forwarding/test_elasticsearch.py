@@ -22,7 +22,7 @@ def test_ids_have_at_most_512_bytes(search: Search, in_search: System, land: Lan
 def test_a_server_that_is_busy_is_asked_again_later(
     search: Search, in_search: System, land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3lake.lake.forwarding.elasticsearch._BULK_BYTES", 10_000)
+    monkeypatch.setattr("s3lake.lake.forwarding.elasticsearch.BULK_BYTES", 10_000)
     hour, search.busy = hour_of(land()), 1
     with pytest.raises(DestinationUnavailableError, match=r"1 of 2 rows .* es_rejected_execution_exception \(429\)"):
         forward_hour(hour, in_search.open())

@@ -142,7 +142,7 @@ class Produced:
 
 
 def test_a_record_of_any_size_goes_to_the_broker() -> None:
-    producer = Producer({"bootstrap.servers": "127.0.0.1:1", **restoring._SETTINGS})
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", **restoring.PRODUCER_SETTINGS})
     record = KafkaRecord("t", 0, 7, 1, None, bytes(2_000_000), ())
     _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
     assert len(producer) > 0

@@ -48,7 +48,7 @@ def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_r
 
 
 def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(micro_batch_staging, "_SAMPLE", 2)
+    monkeypatch.setattr(micro_batch_staging, "SAMPLE_RECORDS", 2)
     made = TopicInMemory(partitions=2, format={"type": "parquet"}).produce(0, *[b'{"id":1}'] * 3)
     made.produce(0, b'{"id":1}', partition=1)
     land(made.target(reader=(given := Given(made))), [FIRST])

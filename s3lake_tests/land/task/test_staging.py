@@ -55,7 +55,7 @@ def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None 
 
 
 def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None = None) -> None:
-    group = to._keys.fixed_group(0)
+    group = to.keys.fixed_group(0)
     assert group is not None
     to.add(0, group, rows(offsets(first, len(payload)), payload, timestamps))
 
@@ -63,7 +63,7 @@ def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None 
 def groups(to: Staging, *values: str, partition: int = 0) -> pa.StringArray:
     """The output partitions of records whose field `a` has these values."""
     fields = RecordColumns(values=[json.dumps({"a": value}).encode() for value in values])
-    return pa.array(to._keys.groups(partition, fields, len(values)), pa.string())
+    return pa.array(to.keys.groups(partition, fields, len(values)), pa.string())
 
 
 def bodies(store: MemoryStore, files: list[File]) -> dict[str, bytes]:
@@ -254,7 +254,7 @@ def test_sidecars_are_closed_with_their_data() -> None:
         layout={"template": "{topic}+{partition}+{offset:010}"},
         flush={"count": 2},
     )
-    group = files._keys.fixed_group(0)
+    group = files.keys.fixed_group(0)
     assert group is not None
     files.add(0, group, sidecars(0, b"1", b"2", b"3"))
     reported = files.finish()
@@ -272,7 +272,7 @@ def test_sidecars_are_closed_with_their_data() -> None:
 def test_a_file_is_full_by_what_its_sidecars_hold_too() -> None:
     layout = {"template": "{topic}+{partition}+{offset:010}"}
     files = staging(MemoryStore(), sidecars={"keys": "json"}, layout=layout, flush={"size": 2000})
-    group = files._keys.fixed_group(0)
+    group = files.keys.fixed_group(0)
     assert group is not None
     files.add(0, group, rows(offsets(0, 100), lines(*[b"v"] * 100), keys=lines(*[b'"%s"' % (b"k" * 98)] * 100)))
     assert max(file.records for file in files.finish()) <= 20
@@ -298,7 +298,7 @@ def test_nothing_is_uploaded_before_the_name_is_known(monkeypatch: pytest.Monkey
     files = staging(store, layout={"connector_names": True})
     add(files, 0, lines(b"x" * 2 * MB), [0])
     assert store.uploads == {}
-    assert sum(file.buffered for file in files._open.values()) < MB
+    assert files.buffered < MB
     files.abort()
 
 
@@ -310,7 +310,7 @@ def latest(store: MemoryStore, **changes: Any) -> Staging:
 
 
 def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
-    return pa.array(to._keys.groups(0, RecordColumns(keys=keys), len(keys)), pa.string())
+    return pa.array(to.keys.groups(0, RecordColumns(keys=keys), len(keys)), pa.string())
 
 
 def test_the_last_record_of_a_key_without_offset_stays() -> None:
@@ -436,7 +436,7 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
     payload = events(1000)
     for turn in range(12):
         files.add(0, _scattered(files, 150, 1000, turn), rows(offsets(turn * 1000, 1000), payload))
-        assert sum(file.buffered for file in files._open.values()) <= budget // 2
+        assert files.buffered <= budget // 2
     reported = files.finish()
     assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 150
     assert sum(file.records for file in reported) == 12_000
@@ -451,7 +451,8 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
 @pytest.mark.long
 def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
     budget = 4 * MB
-    files = staging(Sieve(), budget=budget, layout={"partition_by": ["a"]})
+    store = Sieve()
+    files = staging(store, budget=budget, layout={"partition_by": ["a"]})
     payload, wanted = events(1000), [_scattered(files, 200, 1000, turn) for turn in range(30)]
     pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
@@ -465,8 +466,7 @@ def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
     finally:
         tracemalloc.stop()
     assert peak + most < budget
-    assert isinstance(files._store, Sieve)
-    assert files._store.bytes > budget
+    assert store.bytes > budget
 
 
 # Dead letters

@@ -188,12 +188,12 @@ class TestAnotherLibrdkafka:
         librdkafka.load_librdkafka.cache_clear()
 
     def test_that_is_too_old_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(librdkafka, "_OLDEST", 0x7F000000)
+        monkeypatch.setattr(librdkafka, "OLDEST_VERSION", 0x7F000000)
         with pytest.raises(ConfigurationError, match=r"its version is 0x02\w+, and the oldest .* is 0x7f000000"):
             librdkafka.load_librdkafka()
 
     def test_a_library_that_lacks_a_function_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(librdkafka._FUNCTIONS, "no_such", (None,))
+        monkeypatch.setitem(librdkafka.FUNCTIONS, "no_such", (None,))
         with pytest.raises(ConfigurationError, match="rd_kafka_no_such"):
             librdkafka.load_librdkafka()
 

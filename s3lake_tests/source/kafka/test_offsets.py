@@ -5,14 +5,16 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets, match_topics
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -106,17 +108,18 @@ class TestSnapshot:
     ) -> None:
         topic = topics.topic()
         write(topics, topic, [at(HOUR)] * 3)
-        result, calls = questions._Query._await_result, []
+        describe, missing = AdminClient.describe_topics, [topic] * 3
 
-        def stale(self: questions._Query, future: object) -> object:
-            calls.append(future)
-            if len(calls) <= 3:  # as brokers answer that have just started
-                raise questions._MissingTopic("unknown topic")
-            return result(self, future)
+        def describe_late(client: AdminClient, asked: Any, **how: Any) -> dict[str, Future[Any]]:
+            if not missing:
+                return describe(client, asked, **how)
+            answer: Future[Any] = Future()  # as brokers answer that have just started
+            answer.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            return {missing.pop(): answer}
 
-        monkeypatch.setattr(questions._Query, "_await_result", stale)
+        monkeypatch.setattr(AdminClient, "describe_topics", describe_late)
         assert offsets.snapshot(topic, HOUR, existed=True).partitions == {0: LogRange(0, 3, 0, 3)}
-        calls.clear()
+        missing.append(topic)
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
@@ -186,7 +189,7 @@ class TestSnapshot:
             topics.delete(topic)
             topics.topic(name=topic)
 
-        _before(monkeypatch, "read_bounds", 1, recreate)  # straight after the first look at the id
+        _before_offsets(monkeypatch, 1, recreate)  # straight after the first look at the id
         found = offsets.snapshot(topic, HOUR)
         assert found.topic_id != old.topic_id
         assert found.partitions[0] == LogRange(0, 0, 0, 0)
@@ -196,7 +199,7 @@ class TestSnapshot:
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         topic = topics.topic()
-        _before(monkeypatch, "read_bounds", 1, lambda: topics.delete(topic))
+        _before_offsets(monkeypatch, 1, lambda: topics.delete(topic))
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
@@ -205,8 +208,8 @@ class TestSnapshot:
     ) -> None:
         topic = topics.topic()
         write(topics, topic, [at(HOUR)] * 3)
-        # After the end was asked, before the timestamps are.
-        _before(monkeypatch, "read_stamped_offsets", 2, lambda: write(topics, topic, [at(HOUR)] * 2 + [at(NEXT)]))
+        # After the start and the end of the log were asked for, before the timestamps are.
+        _before_offsets(monkeypatch, 3, lambda: write(topics, topic, [at(HOUR)] * 2 + [at(NEXT)]))
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 3)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
 
@@ -341,16 +344,16 @@ class TestWrongProperties:
         assert "ssl" in str(caught.value)
 
 
-def _before(monkeypatch: pytest.MonkeyPatch, method: str, call: int, happens: Callable[[], object]) -> None:
-    """Let something happen just before the nth call of a method of the client's."""
-    real, calls = getattr(questions._Query, method), []
+def _before_offsets(monkeypatch: pytest.MonkeyPatch, call: int, happens: Callable[[], object]) -> None:
+    """Let something happen just before the nth time that the brokers are asked for offsets."""
+    real, calls = AdminClient.list_offsets, []
 
-    def replaced(*args: object) -> object:
+    def replaced(*args: Any, **how: Any) -> Any:
         calls.append(args)
         if len(calls) == call:
-            monkeypatch.setattr(questions._Query, method, real)  # what happens may ask as well
+            monkeypatch.setattr(AdminClient, "list_offsets", real)  # what happens may ask as well
             happens()
-            monkeypatch.setattr(questions._Query, method, replaced)
-        return real(*args)
+            monkeypatch.setattr(AdminClient, "list_offsets", replaced)
+        return real(*args, **how)
 
-    monkeypatch.setattr(questions._Query, method, replaced)
+    monkeypatch.setattr(AdminClient, "list_offsets", replaced)

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -80,7 +81,7 @@ def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for half a minute in a test."""
     monkeypatch.setattr(reader, "SILENCE_S", 3.0)
-    monkeypatch.setattr(reader, "_SILENCES", 2)
+    monkeypatch.setattr(reader, "SILENCES", 2)
 
 
 class TestRanges:
@@ -155,9 +156,9 @@ class TestWhatIsGone:
         assert log.values(0, 2) == {0: b"a", 1: b"b"}
         late.join()
 
-    def test_a_deleted_topic_is_an_error(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
-        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.refresh.interval.ms", "500")
+    def test_a_deleted_topic_is_an_error(self, log: Log) -> None:
+        soon = {"topic.metadata.propagation.max.ms": "500", "topic.metadata.refresh.interval.ms": "500"}
+        log.brokers = replace(log.brokers, properties=soon)
         log.topics.delete(log.topic)
         with pytest.raises(TransientError, match=rf"topic '{log.topic}', partition 0 is not there any more"):
             log.values(0, 1)
@@ -178,10 +179,10 @@ def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
 ) -> None:
     log.write(b"a", b"b", b"c")
     monkeypatch.setattr(reader, "SILENCE_S", 0.5)
-    reader._consumer.cache_clear()
+    reader.get_consumer.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(reader, "Consumer", SilentConsumer)
-        reader._consumer(os.getpid(), tuple(sorted(log.brokers.consumer_settings.items())))
+        reader.get_consumer(os.getpid(), tuple(sorted(log.brokers.consumer_settings.items())))
     assert log.values(1, 3) == {1: b"b", 2: b"c"}
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from s3lake.records.schema.registry.bounded_http import Answer
 
 _ROUNDS = 3
-_PAUSE_S = 0.3
+PAUSE_S = 0.3
+"""Seconds before a request is repeated first; each further pause is twice as long, as far as the connection allows."""
 _UNKNOWN_S = 30.0  # how long an id counts as unknown: one that was registered meanwhile must be found
 _MOST_UNKNOWN = 10_000  # ids that are remembered as unknown
 _SHOWN = 200
@@ -226,7 +227,7 @@ class Client:
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_Unavailable),
-            wait=tenacity.wait_exponential(multiplier=_PAUSE_S, max=connection.longest_pause_s or _PAUSE_S),
+            wait=tenacity.wait_exponential(multiplier=PAUSE_S, max=connection.longest_pause_s or PAUSE_S),
             stop=is_enough,
             sleep=lambda seconds: time.sleep(seconds),
             reraise=True,

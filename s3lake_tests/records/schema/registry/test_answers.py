@@ -28,7 +28,7 @@ def problem(code: int, message: str = "so it is") -> bytes:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
-    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
     with serving() as found:
         yield found
 
@@ -236,7 +236,7 @@ def dripping(head: bytes) -> Iterator[str]:
     ],
 )
 def test_a_request_that_drips_ends_after_its_timeout(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
     with dripping(head) as url, pytest.raises(TransientError, match=r"in 3 attempts: no answer within 0\.1 s"):
         Client(Connection((url,), timeout=0.1)).schema(1)
 

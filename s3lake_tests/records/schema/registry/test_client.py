@@ -14,7 +14,7 @@ from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
-    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
     with serving() as found:
         yield found
 

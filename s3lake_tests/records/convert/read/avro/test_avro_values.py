@@ -163,7 +163,7 @@ def test_a_value_that_no_column_holds_is_a_record_error(
 
 
 def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
     with serving() as registry:
         pass
     with pytest.raises(TransientError, match="did not answer"):
