@@ -43,6 +43,8 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     batch, values = ready.batch, ready.batch.column("value")
     check = value_checks.CHECKS.get(projection.converter)
     refused: Refusals = check(values) if check else {}
+    if projection.converter == "json":
+        refused = value_checks.find_repeated_names(values) | refused
     projected: list[Any] = []
     for row, value in enumerate(values.to_pylist()):
         if row not in refused:
@@ -63,6 +65,8 @@ def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:
     original = batch.set_column(batch.schema.get_field_index("value"), "value", batch.column("original"))
     names = ("value", "dropped", "refused", "shape", "computed")
     refused: Refusals = {}
+    is_written = projection.converter == "json" and not projection.query.keeps_values
+    repeated = value_checks.find_repeated_names(batch.column("value")) if is_written else {}
     rows: list[int] = []
     values: list[Any] = []
     unknown: set[str] = set()
@@ -74,6 +78,8 @@ def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:
             reason = "the types of its fields are one combination more than SQL takes"
         elif reason is None and not dropped:
             unknown.add(shape)
+        if reason is None and not dropped:
+            reason = repeated.get(row)
         if reason is None and computed is not None:
             try:
                 values.append(project(projection.query, value, projection.converter, computed))

@@ -197,3 +197,62 @@ int64_t find_doubtful_json(const uint8_t *data, const int32_t *offsets, const ui
   }
   return doubtful;
 }
+
+typedef struct {
+  const uint8_t *at;
+  ptrdiff_t size;
+} Name;
+
+/* The names of the objects around a place, all together. Each is compared with the others of its object. */
+enum { MOST_NAMES = 512 };
+
+/* Return whether surely no object of this JSON value has two members of one name. */
+static int has_distinct_names(const uint8_t *at, const uint8_t *end) {
+  Name names[MOST_NAMES];
+  int count = 0, levels = 0, firsts[MOST_LEVELS]; /* of each level the place of its first name, -1 for an array */
+  while (at && at < end) {
+    switch (*at) {
+    case '{':
+    case '[':
+      if (levels == MOST_LEVELS) return 0;
+      firsts[levels++] = *at == '{' ? count : -1;
+      at++;
+      break;
+    case '}':
+    case ']':
+      if (levels == 0) return 0;
+      if (firsts[--levels] >= 0) count = firsts[levels];
+      at++;
+      break;
+    case '"': {
+      const uint8_t *first = at + 1;
+      at = skip_string(at, end);
+      if (!at) return 0;
+      ptrdiff_t size = at - first - 1;
+      at = skip_spaces(at, end);
+      if (at == end || *at != ':') break; /* a value */
+      if (levels == 0 || firsts[levels - 1] < 0 || count == MOST_NAMES) return 0;
+      if (memchr(first, '\\', size)) return 0; /* other bytes may be the same name */
+      for (int i = firsts[levels - 1]; i < count; i++)
+        if (names[i].size == size && memcmp(names[i].at, first, size) == 0) return 0;
+      names[count].at = first;
+      names[count++].size = size;
+      break;
+    }
+    default: at++;
+    }
+  }
+  return at != NULL;
+}
+
+/* Write the rows of JSON of which an object may have two members of one name to `rows`; as `find_doubtful_json`. */
+int64_t find_doubtful_names(const uint8_t *data, const int32_t *offsets, const uint8_t *valid, int64_t first,
+                            int64_t count, int64_t *rows) {
+  int64_t doubtful = 0;
+  for (int64_t row = 0; row < count; row++) {
+    int64_t at = first + row;
+    if (valid && !(valid[at >> 3] >> (at & 7) & 1)) continue;
+    if (!has_distinct_names(data + offsets[at], data + offsets[at + 1])) rows[doubtful++] = row;
+  }
+  return doubtful;
+}

@@ -24,6 +24,15 @@ Find = Callable[[pa.BinaryArray], Sequence[int]]
 
 
 @functools.cache
+def choose_find_names() -> Find:
+    """Return what finds the values of which an object may have two members of one name: all of them without C."""
+    try:
+        return CompiledFind(LIBRARY, "find_doubtful_names")
+    except OSError:
+        return find_all_rows
+
+
+@functools.cache
 def choose_find() -> Find:
     """Return the faster of the two that works here, and log once which one that is."""
     try:
@@ -49,14 +58,15 @@ class CompiledFind:
 
     Args:
         path: the path of the compiled library.
+        function: the name of its function.
 
     Raises:
         OSError: it is missing, or not compiled of this json_check.c for this platform.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, function: str = "find_doubtful_json") -> None:
         try:
-            self._find = ctypes.CDLL(str(path)).find_doubtful_json
+            self._find = getattr(ctypes.CDLL(str(path)), function)
         except AttributeError:
             raise OSError(f"{path.name} was compiled of another json_check.c") from None
         pointer, number = ctypes.c_void_p, ctypes.c_int64

@@ -5,6 +5,7 @@ batch at once. A line is one record, so raw newlines,
 which JSON allows only between tokens, become spaces; text formats follow the same rule.
 """
 
+import json
 from collections import deque
 from collections.abc import Callable, Collection
 from operator import length_hint
@@ -36,6 +37,34 @@ def check_each_json(values: pa.BinaryArray) -> Refusals:
     """Return what `check_json` does, by msgspec alone."""
     checked = values.fill_null(b"0") if values.null_count else values
     return _refusals(_decode_json, checked) | check_utf8(values)
+
+
+def find_repeated_names(values: pa.BinaryArray) -> Refusals:
+    """Return rows of JSON of which an object has two members of one name, and why: all but one would be lost."""
+    rows = json_check.choose_find_names()(values)
+    if not rows:
+        return {}
+    doubtful = values if len(rows) == len(values) else values.take(pa.array(rows, pa.int64()))
+    reasons = zip(rows, map(_find_repeated_name, doubtful.to_pylist()), strict=True)
+    return {row: reason for row, reason in reasons if reason is not None}
+
+
+def _find_repeated_name(text: bytes | None) -> str | None:
+    repeated: list[str] = []
+
+    def look(members: list[tuple[str, Any]]) -> None:
+        if len({name for name, _ in members}) < len(members):
+            names = [name for name, _ in members]
+            repeated.append(next(name for at, name in enumerate(names) if name in names[:at]))
+
+    try:
+        # Numbers stay texts: Python refuses very long ones.
+        json.loads(text or b"0", object_pairs_hook=look, parse_int=str, parse_float=str)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError:  # not JSON by this parser: another check has the reason
+        return None
+    return f"an object has the name {repeated[0]!r} twice: only one of its values could land" if repeated else None
 
 
 def check_utf8(values: pa.BinaryArray) -> Refusals:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from s3lake.records.convert.read import value_checks
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
 from s3lake.records.schema.connect_schema import Schema
 from s3lake.records.transform.chain.chain import Chain
@@ -102,6 +104,7 @@ class _Run:
         key_written, value_written = "key" in writes, "value" in writes
         steps = [(link.step.apply, link.label) for link in self.chain.links]
         record = Record(self.topic, self.wallclock_ms)
+        repeated = {side: self._find_repeated_names(batch, side, opened) for side in ("key", "value")}
         key_marks, value_marks = (self._list_marks(side, batch.num_rows) for side in ("key", "value"))
         for row, raw_key, raw_value in self._iterate_rows(batch, record):
             label = ""
@@ -117,6 +120,9 @@ class _Run:
                     if apply(record):
                         break
                 else:
+                    for side, before in (("key", key), ("value", value)):
+                        if row in repeated[side] and getattr(record, side) is not before:
+                            raise TransformError(repeated[side][row])
                     new_key = finish(record.key, key, raw_key, key_converter) if key_written else None
                     if value_written:
                         kept.values.append(finish(record.value, value, raw_value, value_converter))
@@ -135,6 +141,13 @@ class _Run:
         remaining = batch if len(rows) == batch.num_rows else batch.take(rows)
         filtered = batch.num_rows - len(rows) - len(refused)
         return Transformed(self._replace_columns(remaining, kept), rows, refused, filtered)
+
+    def _find_repeated_names(self, batch: pa.RecordBatch, side: str, opened: Mapping[str, str]) -> dict[int, str]:
+        """Return rows whose JSON, if a step changes it, would lose a member that has the name of another."""
+        converter = opened.get(side, self.chain.key if side == "key" else self.chain.value)
+        if side not in self.chain.writes or CONVERTERS[converter].gives != "json":
+            return {}
+        return value_checks.find_repeated_names(batch.column(side))
 
     def _iterate_rows(self, batch: pa.RecordBatch, record: Record) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         """Yield row number, key and value as Kafka has them. Before each, sets the other parts of `record`."""

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.records.convert.read import value_checks
+from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
 from s3lake.records.convert.read.wire_format import group_by_id
 from s3lake.records.encode.json_texts import make_encoder
@@ -142,8 +144,11 @@ class TypedRun:
             pairs = zip(rows.tolist(), nulls, strict=True)
             return {row: _Opened(None, None if null else NOT_READ) for row, null in pairs}
         opened: dict[int, _Opened] = {}
-        converter = self._get_converter(side)
-        for row, raw in zip(rows.tolist(), self.plain.column(side).take(pa.array(rows)).to_pylist(), strict=True):
+        converter, values = self._get_converter(side), self.plain.column(side).take(pa.array(rows))
+        is_written = side in self.chain.writes and CONVERTERS[converter].gives == "json"
+        repeated = value_checks.find_repeated_names(values) if is_written else {}
+        lost |= {int(rows[place]): f"the {side}: {reason}" for place, reason in repeated.items()}
+        for row, raw in zip(rows.tolist(), values.to_pylist(), strict=True):
             try:
                 opened[row] = _Opened(raw, decode(raw, converter))
             except TransformError as refusal:

@@ -137,6 +137,8 @@ def _only_structs(side: Side, change: Callable[[Typed, Group, Refusals], Typed])
 
 def replace_typed(typed: Typed, members: Mapping[str, Member]) -> Typed:
     """Return keys or values with other columns of the same fields; a null stays null."""
+    if not members:
+        return typed  # a struct without fields
     nulls = typed.array.is_null() if typed.array.null_count else None
     arrays = [member.array for member in members.values()]
     return Typed(

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from s3lake.records.convert.read import keys_and_values
+from s3lake.records.convert.read import keys_and_values, value_checks
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Schemas
@@ -36,10 +36,13 @@ def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusa
     """Read `{"schema": …, "payload": …}`; any other value is JSON without a schema."""
     lines, refused = keys_and_values.check_json_lines(raw)
     payloads = _Payloads("connect_json", lines, request)
+    repeated = value_checks.find_repeated_names(lines)
     rows_of: dict[bytes, list[int]] = {}
     for row, text in enumerate(payloads.texts):
         envelope = connect_schema.split_envelope(text) if text is not None else None
-        if envelope is not None:
+        if envelope is not None and row in repeated:
+            refused[row] = repeated[row]
+        elif envelope is not None:
             schema, payload = envelope
             payloads.texts[row] = None if schema == payload == b"null" else payload
             if schema != b"null":
@@ -77,6 +80,7 @@ def read_framed(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column,
         lines, wrong = _fill_lines(lines, numbers, refused, request)
         refused |= wrong
         return Column("json_schema", lines, units=_find_units(numbers, refused, request)), refused
+    refused = value_checks.find_repeated_names(lines) | refused
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     payloads = _Payloads("json_schema", lines, request)
     left_out: Counter[str] = Counter()
@@ -100,6 +104,7 @@ def _fill_lines(
     texts: list[bytes | None] | None = None
     more: Refusals = {}
     assert request.registry is not None, "without one there are no defaults"
+    repeated: Refusals | None = None
     for number, rows in group_by_id(numbers):
         kept = [row for row in rows.tolist() if row not in refused]
         fill = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
@@ -107,7 +112,11 @@ def _fill_lines(
             more |= dict.fromkeys(kept, fill)
         elif fill is not None:
             texts = lines.to_pylist() if texts is None else texts
+            repeated = value_checks.find_repeated_names(lines) if repeated is None else repeated
             for row in kept:
+                if row in repeated:
+                    more[row] = repeated[row]
+                    continue
                 text = texts[row]
                 texts[row] = None if text is None else fill(text)
     return lines if texts is None else pa.array(texts, pa.binary()), more

@@ -124,6 +124,7 @@ def read_objects(
     refused: Refusals = {}
     if not checked:
         refused, values = value_checks.check_json(values), value_checks.replace_line_breaks(values)
+    refused = value_checks.find_repeated_names(values) | refused  # of which Arrow's reader is never sure
     texts = values.to_pylist()
     while True:
         look = _Look(texts, recorded, limits, dict(refused))

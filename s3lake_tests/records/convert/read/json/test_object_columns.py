@@ -106,8 +106,10 @@ def test_within_a_batch_the_first_type_decides() -> None:
 
 @pytest.mark.parametrize("known", [{}, {"a": "int64"}])
 @pytest.mark.parametrize("value", [b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}'])
-def test_the_last_of_a_field_given_twice_counts(value: bytes, known: Document) -> None:
-    assert rows(value, {"a": 3}, columns=known) == [{"a": 2}, {"a": 3}]
+def test_a_field_given_twice_refuses_the_record(value: bytes, known: Document) -> None:
+    batch, _, refused = read_objects(binary(value, {"a": 3}), known)
+    assert batch.to_pylist() == [{"a": 3}]
+    assert refused == {0: "an object has the name 'a' twice: only one of its values could land"}
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb"])
