@@ -9,7 +9,7 @@ from s3lake.index.store.s3 import S3Store
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.land.hour.landing import land
 from s3lake.land.topic.topic_sink import TopicSink
-from s3lake_tests.docs.test_links import ROOT
+from s3lake_tests.docs.documents import ROOT
 from s3lake_tests.kit.lake import Lake, at, values
 
 TEN, ELEVEN, TWELVE = "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"

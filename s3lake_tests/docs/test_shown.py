@@ -42,7 +42,7 @@ _LOADS = re.compile("INSTALL|LOAD|CREATE SECRET")
 """What DuckDB needs to reach S3, and fetches from elsewhere."""
 TWENTY_FIRST = 1795255200000  # of November 2026
 _ENDS = {"|", "&&", ";", "&"}
-OTHERS = {"cd", "cp", "create-dagster", "duckdb", "export", "kafka-acls.sh", "python", "sed", "seq", "source"}
+OTHERS = {"cd", "cp", "create-dagster", "duckdb", "export", "kafka-acls.sh", "python", "sed", "seq", "source", "unzip"}
 """Programs of others that the pages run."""
 
 
