@@ -1,5 +1,6 @@
 """Files that the pages call ours: settings of Dagster, versions, alerts, the stack. The wheel has them."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,9 @@ FILES = {
     "Dockerfile": ("docker/Dockerfile", "the image of the stack; it is built in a clone of s3lake"),
 }
 """By name: the path in the repository, and what it is. `hatch_build.py` puts them into the wheel."""
+_ONLY_IN_A_CLONE = re.compile(
+    rb"^# Only in a clone.*?^# The end of what is only in a clone\.\n\n?", re.MULTILINE | re.DOTALL
+)
 
 
 def run_files(
@@ -39,7 +43,7 @@ def run_files(
             emit(request.as_json, {"name": name, "what": what}, "{name}: {what}".format_map)
         print_text(request.as_json, "next: s3lake files NAME writes one into this directory, or into --out DIR")
     for name in names or ():
-        body = _find(name).read_bytes()
+        body = _ONLY_IN_A_CLONE.sub(b"", _find(name).read_bytes())
         try:
             out.mkdir(parents=True, exist_ok=True)
             (out / name).write_bytes(body)

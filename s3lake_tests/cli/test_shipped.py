@@ -3,6 +3,7 @@
 import runpy
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from s3lake.cli import program
@@ -21,10 +22,24 @@ def test_every_file_is_listed_with_what_it_is(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines()[:-1] == [f"{name}: {what}" for name, (_, what) in FILES.items()]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [name for name in FILES if name != "dagster.yaml"])
 def test_a_file_is_written_as_the_repository_has_it(name: str, tmp_path: Path) -> None:
     run(name, "--out", str(tmp_path / "new"))
     assert (tmp_path / "new" / name).read_bytes() == (ROOT / FILES[name][0]).read_bytes()
+
+
+def test_a_written_instance_keeps_its_state_in_dagster_home_wherever_a_process_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    run("dagster.yaml", "--out", str(home))
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    with dg.DagsterInstance.get() as instance:
+        instance.run_storage.set_cursor_values({"seen": "here"})
+        assert instance.run_monitoring_enabled
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_file_that_exists_is_not_written_over(tmp_path: Path) -> None:
