@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from s3lake.lake.verify.decoded_values import (
     to_float_form,
 )
 from s3lake.records.schema.columns import types
-from s3lake.records.schema.columns.types import TICKS, Primitive, Type, fold
+from s3lake.records.schema.columns.types import TICKS, Map, Primitive, Type, fold
 
 Cast = Callable[[Any], Any]
 
@@ -45,12 +45,34 @@ def cast_cell(type: Type) -> Cast:
     return _CELLS.get(type, _LEAVES[type] or keep)
 
 
-def strip_schema(value: Any) -> Any:
-    """Return a cell of a column with a JSON Schema with texts unquoted."""
+def cast_whole(columns: Mapping[str, Type], name: str, fields: Cast | None) -> Cast | None:
+    """Return what makes JSON a value of the columns, or if it is not a struct of the one that holds whole values.
+
+    Args:
+        columns: the columns that the fields of structs become.
+        name: the column of whole values.
+        fields: what makes a struct a value of the columns.
+    """
+    if name not in columns:
+        return fields
+    whole, is_map = cast_json(columns[name], by_schema=True) or keep, isinstance(columns[name], Map)
+
+    def cast(value: Any) -> Any:
+        if type(value) is not dict:
+            return whole(value)
+        if is_map and type(value.get(name)) is not dict and (len(columns) == 1 or not value.keys() <= columns.keys()):
+            return whole(value)
+        return value if fields is None else fields(value)
+
+    return cast
+
+
+def unquote_texts(value: Any) -> Any:
+    """Return a cell of a column with a JSON Schema with texts unquoted, at every depth."""
     if isinstance(value, dict):
-        return {name: strip_schema(inner) for name, inner in value.items()}
+        return {name: unquote_texts(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [strip_schema(item) for item in value]
+        return [unquote_texts(item) for item in value]
     return _unquote(value) if isinstance(value, str) else value
 
 
@@ -65,13 +87,17 @@ def _holds_something(value: Any) -> bool:
 
 
 def _unquote(text: str) -> str:
-    """Return a text, or the text that it is JSON of: a column has both if a schema does not describe a part."""
-    if text[:1] != '"':
-        return text
-    try:
-        return str(parse_exact_json(text))
-    except ValueError:
-        return text
+    """Return a text, or the text that it is JSON of, however often.
+
+    A column has texts as they are, or as JSON if its schema does not describe the part. Only the schema shows
+    which it is. So a text that is JSON by itself, such as `"x"` with its quotes, is compared without them.
+    """
+    while text[:1] == '"':
+        try:
+            text = str(parse_exact_json(text))
+        except ValueError:
+            break
+    return text
 
 
 def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:

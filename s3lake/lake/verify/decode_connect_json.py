@@ -53,6 +53,21 @@ def decode_connect(
     return described(cast(parse_exact_json(bytes(envelope.payload))))
 
 
+def is_null_payload(data: bytes, *, null_to_default: bool) -> bool:
+    """Return whether a value comes with a schema, and is null by it."""
+    try:
+        envelope = _decode_envelope(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    schema = bytes(envelope.schema)
+    if bytes(envelope.payload) != b"null":
+        return False
+    try:
+        return schema == b"null" or _build_payload_cast(schema, True, null_to_default)(None) is None
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
 @lru_cache(4096)
 def _build_payload_cast(schema: bytes, has_floats: bool, null_to_default: bool) -> _Cast:
     primitives: dict[str, _Cast] = _PRIMITIVES if has_floats else {"bytes": to_bytes}

@@ -19,6 +19,7 @@ TYPED = {"avro", "protobuf", "connect_json", *_NUMBERS}
 """Converters whose values bring the types of their columns, and are written as new JSON."""
 REGISTERED = {"avro", "protobuf"}
 _ID_BYTES = 5
+_MOST_OF_BRANCH = 10  # of a null datum there is at most the number of its branch
 
 
 def build_decoder(
@@ -65,6 +66,34 @@ def build_decoder(
         case _:
             unpack = struct.Struct(_NUMBERS[converter]).unpack
             return lambda data: described(unpack(data)[0])
+
+
+def build_null_check(
+    converter: str, registry: Connection | None, *, null_to_default: bool, in_columns: bool
+) -> Callable[[bytes], bool] | None:
+    """Return what tells whether a value that Kafka has is null by its schema. Return None if no value can be.
+
+    Only values that are short enough, or show it otherwise, are decoded.
+    """
+    if converter == "connect_json":
+        return partial(decode_connect_json.is_null_payload, null_to_default=null_to_default)
+    decode = build_decoder(converter, registry, keep, null_to_default=null_to_default)
+    head = 0 if registry is not None and registry.avro else _ID_BYTES
+    if converter == "avro":
+        return lambda data: len(data) <= head + _MOST_OF_BRANCH and _is_null(decode, data)
+    # Lines of JSON with a JSON Schema are the producer's text, which may be `null`.
+    if converter == "json_schema" and registry is not None and in_columns:
+        return lambda data: data[head:].strip() == b"null" and _is_null(decode, data)
+    return None
+
+
+def _is_null(decode: Decode, data: bytes) -> bool:
+    try:
+        return decode(data) is None
+    except (MemoryError, S3LakeError):
+        raise
+    except Exception:  # a schema or a value of a stranger: the value equals no row
+        return False
 
 
 def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | None]) -> str:

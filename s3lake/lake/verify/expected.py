@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3lake.lake.objects.shape import ObjectShape
-from s3lake.lake.verify.decoders import REGISTERED, find_unknown_schema
+from s3lake.lake.verify.decoders import REGISTERED, build_null_check, find_unknown_schema
 from s3lake.lake.verify.differences import State
 from s3lake.lake.verify.index_checks import CommitRange
 from s3lake.lake.verify.log import UNREADABLE, Records
@@ -42,6 +42,14 @@ class ExpectedRecords:
         self.state: State = "counted"
         self._shape, self._nulls = shape, (commit_range.manifest.nulls if commit_range.manifest else "") or sink.nulls
         self._transforms: Transforms | None = None
+        self._is_null = None
+        if shape.format != "bytes":
+            self._is_null = build_null_check(
+                shape.value,
+                self.registry,
+                null_to_default="value" in shape.null_to_default,
+                in_columns=shape.in_columns,
+            )
         if self.registry is None and REGISTERED & {shape.key, shape.value}:
             self.only_count(_NO_REGISTRY, "incomparable")
         if replaces:
@@ -69,9 +77,20 @@ class ExpectedRecords:
         self._require_readable(records)
         if not self.reason and self._transforms is not None and records.offsets:
             records, refused = self._transforms.apply(records)
-        if not self.reason and self._nulls == "skip" and None in records.values:
-            records = records.select([row for row, value in enumerate(records.values) if value is not None])
+        if not self.reason and self._nulls == "skip":
+            records = self._exclude_nulls(records)
         return records, refused
+
+    def _exclude_nulls(self, records: Records) -> Records:
+        """Return the records with a value: Kafka's tombstones have none, and neither have nulls with a schema."""
+        is_null = None if self._transforms is not None else self._is_null
+        if is_null is not None:
+            kept = [row for row, value in enumerate(records.values) if value is not None and not is_null(value)]
+        elif None in records.values:
+            kept = [row for row, value in enumerate(records.values) if value is not None]
+        else:
+            return records
+        return records if len(kept) == len(records.values) else records.select(kept)
 
     def _prepare_transforms(self, sink: Sink, topic: str, commit_range: CommitRange) -> None:
         assert commit_range.manifest is not None

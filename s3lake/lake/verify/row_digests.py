@@ -17,7 +17,7 @@ from s3lake.index.commit.documents import File
 from s3lake.lake.objects import avro_objects, content, open_columns
 from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 from s3lake.lake.objects.text_records import build_row_reader
-from s3lake.lake.verify.column_values import cast_cell, cast_json, strip_schema
+from s3lake.lake.verify.column_values import cast_cell, cast_json, cast_whole, unquote_texts
 from s3lake.lake.verify.decode_connect_json import decode_connect
 from s3lake.lake.verify.decoded_values import (
     UNDECODABLE,
@@ -162,9 +162,10 @@ class StreamDigester:
             nulls = name in shape.null_to_default
             return partial(decode_connect, plain=_decode_line, described=to_column_form, null_to_default=nulls)
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
-        cast = (
-            strip_schema if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
-        )
+        by_schema = converter == "json_schema"
+        cast = unquote_texts if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=by_schema)
+        if by_schema and self._spread and not shape.json_as_text:
+            cast = cast_whole(fields_of(shape.columns), self._spread, cast)
 
         def plain(value: Any) -> Any:
             value = exclude_fields(value, paths)
@@ -209,7 +210,7 @@ class StreamDigester:
                 cells = [exclude_fields({name: cell}, paths).get(name) for cell in cells]
             else:
                 cells = [exclude_fields(cell, paths) for cell in cells]
-        convert = {"json_schema": strip_schema, "protobuf": sort_json_texts}.get(self._shape.converter(part))
+        convert = {"json_schema": unquote_texts, "protobuf": sort_json_texts}.get(self._shape.converter(part))
         return cells if convert is None else list(map(convert, cells))
 
     def _parse_cells(self, name: str, texts: list[Any]) -> list[Any]:

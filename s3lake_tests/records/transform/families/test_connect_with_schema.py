@@ -256,3 +256,11 @@ def _texts(schema: dict[str, Any], payloads: list[Any], *transforms: Any) -> lis
     texts = texts_of(run_described(schema, payloads, *transforms), "value")
     assert None not in texts
     return [text for text in texts if text is not None]
+
+
+@pytest.mark.parametrize("options", [{}, {"replace.null.with.default": "true"}])
+def test_a_struct_without_fields_has_nothing_to_mask(options: dict[str, str]) -> None:
+    mask = smt("MaskField$Value", {"fields": "a", **options})
+    done = described(struct(), [{}], mask)
+    assert [row for row in done.rows if any(row.values())] == []
+    assert len(done.rows) == 1

@@ -153,7 +153,7 @@ class _Payloads:
             except msgspec.DecodeError as error:
                 refused[row] = f"{misfit}: {error}"
             else:
-                texts[row] = None if payload == b"null" else payload
+                texts[row] = None if payload.strip() == b"null" else payload
         kept = [row for row in rows if row not in refused] if refused else rows
         array = None
         if self._tabular:
