@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -55,8 +56,8 @@ def as_json(document: Any, status: int = 200) -> Response:
 
 
 @contextmanager
-def serve(answer: Callable[[Request], Response]) -> Iterator[str]:
-    """Answer requests on a free port of 127.0.0.1 while the block runs. Yields the address."""
+def serve(answer: Callable[[Request], Response], tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[str]:
+    """Answer requests on a free port of 127.0.0.1 while the block runs, or on `port`. Yields the address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -93,11 +94,13 @@ def serve(answer: Callable[[Request], Response]) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

@@ -45,7 +45,7 @@ _DECIDING = (
 """Keys that decide what others mean."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
 _NO_EFFECT = {
-    "s3.http.send.expect.continue": "boto3 decides that",
+    "s3.http.send.expect.continue": "the store is asked first for parts of more than 2 MiB, and not for smaller ones",
     "s3.send.digest": "every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
     "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,

@@ -6,18 +6,30 @@ import base64
 import functools
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from s3lake.errors import ConfigurationError
 from s3lake.index.store import private_botocore
 from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.upload_client import UploadClient
 
 _CREATE = ("PutObject", "CreateMultipartUpload")
 _UPLOAD = (*_CREATE, "UploadPart")
-_clients: dict[S3Connection, tuple[Any, Any]] = {}
-"""Each client, and its session, which has the keys."""
+
+
+class _Clients(NamedTuple):
+    """The client of boto3, the client of uploads, and the session of botocore, which has the keys."""
+
+    s3: Any
+    uploads: Any
+    session: Any
+
+
+_clients: dict[S3Connection, _Clients] = {}
 _making = threading.Lock()
 
 
@@ -27,6 +39,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
     Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint. `session` is from
     `_open_session`; None to open one for this client.
     """
+    import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
 
@@ -53,7 +66,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
         raise ConfigurationError(
             f"s3.ca_file {connection.ca_file}: no such file where this runs; every worker needs it"
         )
-    client = (session or _open_session(connection)).client(
+    client = boto3.session.Session(botocore_session=session or _open_session(connection)).client(
         service,
         endpoint_url=connection.endpoint_url if service == "s3" else None,
         region_name=connection.region,
@@ -73,8 +86,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
 
 
 def _open_session(connection: S3Connection) -> Any:
-    """Open a session of boto3 with the credentials of a connection."""
-    import boto3
+    """Open a session of botocore with the credentials of a connection."""
     import botocore.session
 
     # A session of its own: boto3's default session is one per process, and not safe with threads.
@@ -86,7 +98,7 @@ def _open_session(connection: S3Connection) -> Any:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
         _assume(core, connection)
-    return boto3.session.Session(botocore_session=core)
+    return core
 
 
 def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]:
@@ -162,22 +174,53 @@ def _read_token(path: str) -> str:
 
 def get_s3_client(connection: S3Connection) -> Any:
     """Return this process's client of `connection`. Threads may share a client, but not the making of one."""
-    return _open_client(connection)[0]
+    return _open_clients(connection).s3
 
 
-def _open_client(connection: S3Connection) -> tuple[Any, Any]:
+def get_upload_client(connection: S3Connection) -> Any:
+    """Return what makes the requests of uploads in this process: an `UploadClient`, or the client of boto3 itself."""
+    return _open_clients(connection).uploads
+
+
+def _open_clients(connection: S3Connection) -> _Clients:
     if connection not in _clients:
         with _making:
             if connection not in _clients:
                 session = _open_session(connection)
-                _clients[connection] = make_client(connection, session=session), session
+                client = make_client(connection, session=session)
+                connect = _find_connect(connection, session, client.meta.endpoint_url)
+                uploads = client if connect is None else UploadClient(client, session.get_credentials(), connect)
+                _clients[connection] = _Clients(client, uploads, session)
     return _clients[connection]
+
+
+def _find_connect(connection: S3Connection, session: Any, endpoint: str) -> Callable[[str], Any] | None:
+    """Return how to open connections with urllib3 as boto3's client does. Return None if boto3 makes all requests.
+
+    boto3 makes them if there is a proxy, if they are not signed, or if the AWS configuration asks for TCP keep-alive.
+    """
+    import urllib3
+
+    address = urlsplit(endpoint)
+    proxies = _list_proxies(connection) or ({} if proxy_bypass(address.netloc) else getproxies())
+    if address.scheme in proxies or connection.unsigned or session.get_config_variable("tcp_keepalive"):
+        return None
+    certificates = private_botocore.find_certificates(session, connection.ca_file or connection.verify)
+
+    def connect(origin: str) -> Any:
+        return urllib3.connection_from_url(
+            origin,
+            timeout=urllib3.Timeout(connect=connection.connect_timeout_s, read=connection.read_timeout_s),
+            maxsize=connection.max_pool_connections,
+            **(certificates if origin.startswith("https:") else {}),  # urllib3 refuses them for http
+        )
+
+    return connect
 
 
 def find_access_keys(connection: S3Connection) -> Any:
     """Return the keys that this process signs with now; keys of a role expire. Return None if there are no keys."""
-    _, session = _open_client(connection)
-    credentials = session.get_credentials()
+    credentials = _open_clients(connection).session.get_credentials()
     return credentials.get_frozen_credentials() if credentials else None
 
 

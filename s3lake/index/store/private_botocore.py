@@ -4,6 +4,7 @@ botocore may change it with any version: `s3lake_tests/index/store/test_private_
 """
 
 import functools
+import os
 from collections.abc import Callable
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -47,6 +48,22 @@ def assume_role(core: Any, load_token: Callable[[], str] | None, **settings: Any
     else:
         fetcher = AssumeRoleCredentialFetcher(source_credentials=core.get_credentials(), **settings)
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+
+
+def find_certificates(core: Any, verify: bool | str | None) -> dict[str, Any]:
+    """Return the settings of urllib3 by which a client of the session checks a server's certificate.
+
+    A client and its connections are one in botocore. Connections with the same trust need its file of certificates.
+
+    Args:
+        core: the session.
+        verify: the argument `verify` of the client.
+    """
+    from botocore.httpsession import get_cert_path
+
+    for default in (core.get_config_variable("ca_bundle"), os.environ.get("REQUESTS_CA_BUNDLE"), True):
+        verify = default if verify is None else verify
+    return {"cert_reqs": "CERT_REQUIRED", "ca_certs": get_cert_path(verify)} if verify else {"cert_reqs": "CERT_NONE"}
 
 
 @functools.cache

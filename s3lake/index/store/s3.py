@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
 from s3lake.index.store import Completion, Document, Head, PendingUpload
-from s3lake.index.store.client import get_s3_client
+from s3lake.index.store.client import get_s3_client, get_upload_client
 from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.s3_errors import (
     ExpectedStatus,
@@ -158,7 +158,7 @@ class S3Store:
             upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
             return str(upload["UploadId"])
 
-        return self._request("CreateMultipartUpload", key, create)
+        return self._request("CreateMultipartUpload", key, create, get_client=get_upload_client)
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         """See `Store.upload_part`.
@@ -173,7 +173,7 @@ class S3Store:
             return f"{part['ETag']} {name}={part[name]}" if name in part else str(part["ETag"])
 
         try:
-            return self._request("UploadPart", key, write, expected={_NO_SUCH_UPLOAD})
+            return self._request("UploadPart", key, write, expected={_NO_SUCH_UPLOAD}, get_client=get_upload_client)
         except ExpectedStatus:
             raise StoreUnavailableError(
                 f"UploadPart s3://{self.bucket}/{key} at {self.endpoint}, part {number}: the store no longer knows the "
@@ -195,6 +195,7 @@ class S3Store:
                 key,
                 complete,
                 expected={_NOT_MODIFIED, 404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE},
+                get_client=get_upload_client,
             )
         except ExpectedStatus as answer:
             if answer.code in _NEVER_COMPLETE:
@@ -255,15 +256,22 @@ class S3Store:
         )
 
     def _request(
-        self, operation: str, key: str, request: Callable[[Any], A], *, expected: Set[int | str] = frozenset()
+        self,
+        operation: str,
+        key: str,
+        request: Callable[[Any], A],
+        *,
+        expected: Set[int | str] = frozenset(),
+        get_client: Callable[[S3Connection], Any] = get_s3_client,
     ) -> A:
         """Make a request, again if it may succeed then.
 
         Args:
             operation: its name in the S3 API.
             key: what it is about, or the prefix of a listing.
-            request: called with a boto3 client.
+            request: called with a client.
             expected: statuses and codes that are not errors.
+            get_client: returns the client, of boto3 or of uploads.
 
         Raises:
             ExpectedStatus: one of `expected`.
@@ -278,7 +286,7 @@ class S3Store:
             with self._counting:
                 self.requests[operation] += 1
             try:
-                return request(get_s3_client(connection))
+                return request(get_client(connection))
             except Exception as error:
                 meaning = to_store_error(error, connection.secrets, what, operation, expected)
                 if meaning is None:

@@ -6,6 +6,7 @@ from typing import Any
 import botocore
 import botocore.session
 import pytest
+from botocore.httpsession import get_cert_path
 
 from s3lake.index.store import private_botocore
 
@@ -54,3 +55,31 @@ def test_a_session_uses_the_credentials_of_a_role() -> None:
     keys = core.get_credentials().get_frozen_credentials()
     assert (keys.access_key, keys.secret_key, keys.token) == ("key", "secret", "token"), CHANGE
     assert [request["WebIdentityToken"] for request in tokens.requests] == ["identity"]
+
+
+@pytest.mark.parametrize(
+    ("verify", "variables", "file"),
+    [
+        ("own.pem", ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), "own.pem"),
+        (None, ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), "AWS_CA_BUNDLE"),
+        (None, ("REQUESTS_CA_BUNDLE",), "REQUESTS_CA_BUNDLE"),
+        (True, ("AWS_CA_BUNDLE",), get_cert_path(True)),
+        (None, (), get_cert_path(True)),
+    ],
+)
+def test_certificates_are_looked_for_in_the_order_of_botocore(
+    verify: str | bool | None, variables: tuple[str, ...], file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in variables:
+        monkeypatch.setenv(variable, variable)
+    core = botocore.session.Session()
+    client = core.create_client("s3", region_name="eu-north-1", verify=verify)
+
+    assert private_botocore.find_certificates(core, verify) == {"cert_reqs": "CERT_REQUIRED", "ca_certs": file}
+    assert get_cert_path(client._endpoint.http_session._verify) == file, CHANGE
+
+
+def test_a_certificate_that_is_not_verified_needs_no_file() -> None:
+    assert private_botocore.find_certificates(botocore.session.Session(), False) == {"cert_reqs": "CERT_NONE"}
