@@ -52,7 +52,9 @@ def run_init(
         text = _to_native(Request(source, request.dialect, request.name, request.worker))
     path.write_text(text)
     print_text(
-        False, f"{path} is written. Next: s3lake check --connect {path}; export S3LAKE_CONFIG={path}; dagster dev"
+        False,
+        f"{path} is written. Next: s3lake check --connect {path}; export S3LAKE_CONFIG={path}; "
+        "dagster dev -m s3lake.definitions",
     )
 
 

@@ -172,6 +172,7 @@ class TestInit:
         outcome = run("init", path)
         assert outcome.code == 0, outcome.err
         assert f"{path} is written" in outcome.out
+        assert outcome.out.rstrip().endswith("dagster dev -m s3lake.definitions"), "what starts without a project"
         (sink,) = run("check", path, "--json").rows[0]["sinks"]
         assert (sink["topics"], sink["bucket"], sink["prefix"]) == (["orders", "clicks"], "acme-lake", "raw")
         assert (sink["format"]["type"], sink["start"]) == ("avro", "2026-11-20T05")
