@@ -1,6 +1,8 @@
-"""What modules of tests may take from each other."""
+"""What modules of tests may take from each other, and from the package."""
 
 import ast
+import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,3 +46,80 @@ def test_no_module_imports_a_helper_from_a_test_module() -> None:
     paths = [path for place in PLACES for path in sorted((ROOT / place).rglob("*.py"))]
     found = {path.relative_to(ROOT).as_posix(): list_imports_of_tests(path.read_text("utf-8")) for path in paths}
     assert {path: names for path, names in found.items() if names} == {}
+
+
+# Private names of the package
+
+OF_OTHERS = {
+    ("s3lake_tests/index/store/test_client.py", "_credentials"): "botocore shows the keys of a client nowhere else",
+    ("s3lake_tests/orchestration/instances.py", "_connect"): "Dagster's storage in memory connects for each query",
+    ("s3lake_tests/orchestration/preload/test_private_dagster.py", "_fields"): "documented of named tuples",
+}
+"""Names of other packages that a private name of s3lake equals, where tests use them. None of s3lake's own is here."""
+
+_BY_NAME = {"delattr", "getattr", "object", "patch", "setattr", "setitem"}
+"""Functions that take an attribute by its name: of Python, of pytest's monkeypatch, of unittest.mock."""
+
+
+def _is_private(name: str) -> bool:
+    return re.match("_[^_]", name) is not None
+
+
+def _defined_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                yield name
+
+
+@functools.cache
+def _private_names_of_the_package() -> frozenset[str]:
+    trees = (ast.parse(path.read_text("utf-8")) for path in (ROOT / "s3lake").rglob("*.py"))
+    return frozenset(name for tree in trees for name in _defined_names(tree) if _is_private(name))
+
+
+def list_private_names(source: str, ours: frozenset[str]) -> list[str]:
+    """List the names in `ours` that a module imports, takes from an object, or patches, and does not define itself."""
+    tree = ast.parse(source)
+    own = set(_defined_names(tree))
+    used = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=aliases) if module.partition(".")[0] == "s3lake":
+                used += [alias.name for alias in aliases if _is_private(alias.name)]
+            case ast.Attribute(attr=name) if name in ours - own:
+                used.append(name)
+            case ast.Call(func=ast.Attribute(attr=function) | ast.Name(id=function)) if function in _BY_NAME:
+                texts = [one.value for one in node.args[:2] if isinstance(one, ast.Constant)]
+                used += [name for text in texts if (name := str(text).rpartition(".")[2]) in ours]
+    return sorted(used)
+
+
+def test_private_names_are_found_however_they_are_used() -> None:
+    source = (
+        "from s3lake.hours import _parse, parse\n"
+        "from other import _else\n"
+        "class Mine:\n    def __init__(self): self._kept = 1\n"
+        "def test(monkeypatch, store):\n"
+        "    monkeypatch.setattr('s3lake.hours._PAUSE_S', 0)\n"
+        "    monkeypatch.setattr(store, '_client', None)\n"
+        "    return store._objects, Mine()._kept, store.client, store._elsewhere\n"
+    )
+    ours = frozenset({"_parse", "_PAUSE_S", "_client", "_objects", "_kept"})
+    assert list_private_names(source, ours) == ["_PAUSE_S", "_client", "_objects", "_parse"]
+
+
+def test_no_test_uses_a_private_name_of_the_package() -> None:
+    """A public seam is an argument with a default, a public constant, a fresh object, or a real part."""
+    ours = _private_names_of_the_package()
+    paths = [path for place in ("s3lake_tests", "trials") for path in sorted((ROOT / place).rglob("*.py"))]
+    uses = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in paths
+        for name in list_private_names(path.read_text("utf-8"), ours)
+    }
+    assert uses == OF_OTHERS.keys()

@@ -303,7 +303,7 @@ class SecretsManager:
 
         if name not in self._texts:
             try:
-                self._texts[name] = self._client.get_secret_value(SecretId=name)["SecretString"]
+                self._texts[name] = self.client.get_secret_value(SecretId=name)["SecretString"]
             except ClientError as error:
                 code = error.response.get("Error", {}).get("Code", "an error")
                 raise UnresolvedReferenceError(f"AWS Secrets Manager answers {code} for secret {name}") from None
@@ -316,7 +316,8 @@ class SecretsManager:
         return self._texts[name]
 
     @cached_property
-    def _client(self) -> Any:
+    def client(self) -> Any:
+        """The client that asks."""
         import boto3
 
         return boto3.client(

@@ -47,11 +47,11 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
     converter = {"key": sink.converter.key, "value": sink.converter.value}.get(part)
     if registry is None or converter is None or not CONVERTERS[converter].framed:
         return {}
-    return _describe_fields(registry, f"{topic}-{part}")
+    return describe_fields(registry, f"{topic}-{part}")
 
 
 @functools.lru_cache(maxsize=1024)
-def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
+def describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
     from s3lake.records.convert.read.wire_format import compile_foreign
     from s3lake.records.schema.registry import UnknownSchema, get_client
 

@@ -21,7 +21,8 @@ FIRST_MS = 60_000
 """From the start of a run that a sensor requested to its first beat: its process has imported everything by then."""
 _ENDED = "ended"
 _MAX_FAILURES = 30
-_beating: set[str] = set()
+beating_runs: set[str] = set()
+"""Ids of the runs that a thread of this process reports for."""
 
 
 @contextmanager
@@ -30,15 +31,15 @@ def keep_beating(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> I
     instance, run_id = context.instance, context.run.run_id
     earlier = {dagster_names.FAILED: ""} if dagster_names.FAILED in context.run.tags else {}  # of the run it repeats
     set_tags(instance, run_id, {dagster_names.HEARTBEAT: _now(), **earlier})
-    if run_id not in _beating and not instance.is_ephemeral:
-        _beating.add(run_id)
+    if run_id not in beating_runs and not instance.is_ephemeral:
+        beating_runs.add(run_id)
         threading.Thread(target=_beat, args=(instance, run_id), name="s3lake-heartbeat", daemon=True).start()
     try:
         yield
     finally:
         # In a run with a process for each step, the other steps work without one that beats.
         if context.job_def.executor_def.name != dg.in_process_executor.name:
-            _beating.discard(run_id)
+            beating_runs.discard(run_id)
             set_tags(instance, run_id, {dagster_names.HEARTBEAT: _ENDED})
 
 
@@ -78,7 +79,7 @@ def _beat(instance: dg.DagsterInstance, run_id: str) -> None:
     failures = 0
     while failures < _MAX_FAILURES:
         time.sleep(EVERY_S)
-        if run_id not in _beating:
+        if run_id not in beating_runs:
             return
         try:
             run = instance.get_run_by_id(run_id)
@@ -88,7 +89,7 @@ def _beat(instance: dg.DagsterInstance, run_id: str) -> None:
             failures = 0
         except Exception:  # the storage may be unavailable for a while
             failures += 1
-    _beating.discard(run_id)
+    beating_runs.discard(run_id)
 
 
 def _now() -> str:

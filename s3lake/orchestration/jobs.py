@@ -53,7 +53,7 @@ class GroupConfig(dg.Config):
     )
 
 
-def _parse_group(config: GroupConfig, sink: Sink) -> dict[str, list[str]]:
+def parse_group(config: GroupConfig, sink: Sink) -> dict[str, list[str]]:
     hours_by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
@@ -83,7 +83,7 @@ def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
         required_resource_keys=catalog.own_resource_keys("s3", "spark"),
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
-        hours_by_topic = _parse_group(config, sink)
+        hours_by_topic = parse_group(config, sink)
         for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "

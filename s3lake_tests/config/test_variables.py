@@ -95,7 +95,7 @@ def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) 
     ):
         monkeypatch.setenv(name, value)
     secrets = SecretsManager({})
-    with Stubber(secrets._client) as stub:
+    with Stubber(secrets.client) as stub:
         stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
         assert [secrets.read("aws/lake"), secrets.read("aws/lake")] == ["hush-hush"] * 2
         stub.add_client_error("get_secret_value", "ResourceNotFoundException")

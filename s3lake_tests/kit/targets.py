@@ -12,7 +12,7 @@ from s3lake.source.kafka.reader import KafkaReader
 def target_of(sink: Sink, index: TopicIndex, store: Store | None = None) -> TopicSink:
     """Return the sink with the topic of `index`; its tasks open `store`, else the store of the index."""
     offsets: Any = None
-    opened, table = store or index.store, getattr(index.follower, "_table", None)
+    opened, table = store or index.store, getattr(index.follower, "table", None)
     reader = KafkaReader("nowhere:1")
     target = TopicSink(sink, index.topic, refuse_session, lambda _: opened, offsets, lambda: reader, table=table)
     target.__dict__["index"] = index  # in place of the one that it would open

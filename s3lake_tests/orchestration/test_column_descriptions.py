@@ -54,7 +54,7 @@ MONEY = 'syntax = "proto3"; message Money { int64 cents = 1; }'
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
     monkeypatch.setattr(module, "PAUSE_S", 0.0)
-    column_descriptions._describe_fields.cache_clear()  # a port may have been another registry's
+    column_descriptions.describe_fields.cache_clear()  # a port may have been another registry's
     with serving() as served:
         yield served
 

@@ -11,7 +11,7 @@ from dagster._core.storage.partition_status_cache import get_and_update_asset_st
 
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.jobs import GroupConfig, _parse_group
+from s3lake.orchestration.jobs import GroupConfig, parse_group
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import hourly, sink_key
 from s3lake_tests.kit.lake import START, Lake, at, values
@@ -107,7 +107,7 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dag
 )
 def test_a_config_written_by_hand_is_refused_if_it_lands_nothing_of_the_sink(span: str, topic: str, why: str) -> None:
     with pytest.raises(dg.Failure, match=why):
-        _parse_group(GroupConfig(hours={span: [topic]}), make_sink(name="events", topics=["orders"]))
+        parse_group(GroupConfig(hours={span: [topic]}), make_sink(name="events", topics=["orders"]))
 
 
 def test_twenty_topics_are_one_job_of_spark_and_a_materialisation_each(

@@ -144,4 +144,4 @@ def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeyp
         for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-heartbeat"):
             beating.join(PATIENCE_S)
             assert not beating.is_alive()
-        assert instance.get_runs(limit=1)[0].run_id not in heartbeat._beating
+        assert instance.get_runs(limit=1)[0].run_id not in heartbeat.beating_runs

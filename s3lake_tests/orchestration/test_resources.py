@@ -80,8 +80,8 @@ def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
 ) -> None:
     opened = Mock()
     monkeypatch.setattr(spark_resource, "get_session", opened)
-    resource = s3lake.SparkResource(spark_config={"spark.app.name": "mine", "spark.ui.port": 4041})
-    resource._settings = config.spark
+    mine = {"spark.app.name": "mine", "spark.ui.port": 4041}
+    resource = spark_resource.make_spark_resource(config.spark).model_copy(update={"spark_config": mine})
     assert (resource.spark_session, resource.spark_context) == (opened(), opened().sparkContext)
     assert opened.call_args_list[0].args[0].conf == {"spark.app.name": "mine", "spark.ui.port": "4041"}
 

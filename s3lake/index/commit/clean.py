@@ -111,7 +111,7 @@ def clean_index(
                 waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
                 if waits and not (stored and manifest.id in stored[0].garbage):
                     continue
-                if unfollowed is not None or (manifest.at_once and not _is_landed_by_others(index, manifest)):
+                if unfollowed is not None or (manifest.at_once and not is_landed_by_others(index, manifest)):
                     continue
                 if not dry_run and fence_commit(index, hour, manifest.id):
                     swept = sweep_garbage(index, hour)
@@ -221,7 +221,7 @@ def _end_uploads(
     return [Cleaned("", "", len(dead), "end uploads")] if dead else []
 
 
-def _is_landed_by_others(index: TopicIndex, manifest: Manifest) -> bool:
+def is_landed_by_others(index: TopicIndex, manifest: Manifest) -> bool:
     """Return whether other commits have landed all offsets of a commit, so that no process takes its names any more.
 
     Objects that are visible before a tile lists them have no other fence: a name that was freed while a writer may

@@ -29,7 +29,8 @@ class _Clients(NamedTuple):
     session: Any
 
 
-_clients: dict[S3Connection, _Clients] = {}
+clients: dict[S3Connection, _Clients] = {}
+"""The clients of this process."""
 _making = threading.Lock()
 
 
@@ -183,15 +184,15 @@ def get_upload_client(connection: S3Connection) -> Any:
 
 
 def _open_clients(connection: S3Connection) -> _Clients:
-    if connection not in _clients:
+    if connection not in clients:
         with _making:
-            if connection not in _clients:
+            if connection not in clients:
                 session = _open_session(connection)
                 client = make_client(connection, session=session)
                 connect = _find_connect(connection, session, client.meta.endpoint_url)
                 uploads = client if connect is None else UploadClient(client, session.get_credentials(), connect)
-                _clients[connection] = _Clients(client, uploads, session)
-    return _clients[connection]
+                clients[connection] = _Clients(client, uploads, session)
+    return clients[connection]
 
 
 def _find_connect(connection: S3Connection, session: Any, endpoint: str) -> Callable[[str], Any] | None:
@@ -226,8 +227,8 @@ def find_access_keys(connection: S3Connection) -> Any:
 
 def _forget_clients() -> None:
     """Forget the parent's connections, and a lock that another thread may hold."""
-    global _clients, _making
-    _clients, _making = {}, threading.Lock()
+    global clients, _making
+    clients, _making = {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
@@ -15,9 +16,6 @@ from s3lake.index.store import COMMIT, Document, Store
 from s3lake.index.store.s3 import S3Store
 
 _log = logging.getLogger(__name__)
-_passed: set[tuple[str, ...]] = set()
-_raced: set[tuple[str, str]] = set()
-"""Stores that let one writer win, whatever the prefix, by what this process has seen."""
 _trying = threading.Lock()
 _AT_ONCE = 4
 RACES = 21
@@ -26,6 +24,23 @@ REMEMBERED_S = 86_400
 """A trial is 233 requests (docs/scale.md); one a day is enough for all runs of a place."""
 REFUSED_S = 600
 """A store that let two win once may pass by chance the next time."""
+
+
+@dataclass(frozen=True)
+class TriedStores:
+    """The stores that a process has tried.
+
+    Attributes:
+        passed: the places at which a store did all that a commit needs.
+        raced: the stores that let one writer win, whatever the prefix.
+    """
+
+    passed: set[tuple[str, ...]] = field(default_factory=set)
+    raced: set[tuple[str, str]] = field(default_factory=set)
+
+
+tried = TriedStores()
+"""The stores that this process has tried."""
 
 
 def ensure_tried(store: Store, index: str, data: str) -> None:
@@ -45,24 +60,24 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
         try_store(store, index, data)
         return
     place = (str(endpoint), store.bucket, index, data, _get_requirements(store))
-    if place in _passed:
+    if place in tried.passed:
         return
     digest = hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()
     memory = _make_key(f"{index.rstrip('/')}/", digest[:16])
     with _trying:  # one of the threads that land topics tries for all
-        if place in _passed:
+        if place in tried.passed:
             return
         if not _is_recent(store.get(memory)):
             _try_and_remember(store, memory, index, data)
-        _passed.add(place)
+        tried.passed.add(place)
 
 
 def _try_and_remember(store: Store, memory: str, index: str, data: str) -> None:
     """Try the store. Writes down when it passed, or when and why it was refused."""
     name = (_describe_place(store), store.bucket)
     try:
-        try_store(store, index, data, races=name not in _raced)
-        _raced.add(name)
+        try_store(store, index, data, races=name not in tried.raced)
+        tried.raced.add(name)
     except StoreDeniedError as error:
         with suppress(S3LakeError):  # it may not be allowed to write there at all
             store.put(memory, f"{int(time.time())} {error}".encode())
@@ -80,9 +95,9 @@ def ensure_keeps_objects(store: Store, data: str) -> None:
         StoreUnavailableError: the store does not answer.
     """
     place = (_describe_place(store), data, _get_requirements(store))
-    if place not in _passed:
+    if place not in tried.passed:
         _try(store, _make_key(data), _upload_alone)
-        _passed.add(place)
+        tried.passed.add(place)
 
 
 def try_store(store: Store, index: str, data: str, *, races: bool = True) -> None:

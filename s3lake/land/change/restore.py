@@ -261,7 +261,7 @@ def restore_records(
         while some := list(islice(left, TRANSACTION)):
             producer.begin_transaction()
             for record in some:
-                _produce(producer, request, record)
+                produce_record(producer, request, record)
             position = TopicPartition(request.into, 0, done + len(some), metadata=request.identity)
             producer.send_offsets_to_transaction([position], member, _TIMEOUT_S)
             producer.commit_transaction(_TIMEOUT_S)
@@ -281,7 +281,7 @@ def restore_records(
     return Restoration(**{**vars(planned), "done": done})
 
 
-def _produce(producer: Any, request: Restore, record: KafkaRecord) -> None:
+def produce_record(producer: Any, request: Restore, record: KafkaRecord) -> None:
     stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
     if not stamp and "timestamp" not in request.without:  # Kafka's clients would make the present moment of it
         raise ConfigurationError(

@@ -117,13 +117,21 @@ class SqlJob:
             with _quietly(self.session), self._open_projection(tabulate, reads) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
-            reason = failure(error)
+            reason = describe_failure(error, tabulate)
             if reason is None:
                 raise
-            # Spark quotes the value and not the field that it is of.
-            named = any(is_secret(".".join(path)) for path in tabulate.leaves)
-            return strip_values(reason) if named else reason
+            return reason
         return None
+
+
+def describe_failure(error: Exception, tabulate: Tabulate) -> str | None:
+    """Return why SQL failed on a record; None if the record is not the reason.
+
+    Spark quotes the value and not the field that it is of, so a query that names a secret shows no value.
+    """
+    reason = failure(error)
+    names_secret = any(is_secret(".".join(path)) for path in tabulate.leaves)
+    return strip_values(reason) if reason is not None and names_secret else reason
 
 
 @contextmanager

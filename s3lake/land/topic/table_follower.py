@@ -17,20 +17,21 @@ class TableFollower:
     """Brings the table of a sink to its index; a sink without a table has nothing that follows.
 
     Attributes:
+        table: the table; None if the sink has none.
         behind: hours that the table could not be brought to when it was tried last.
     """
 
     def __init__(self, table: LakeTable | None) -> None:
         self.behind: set[str] = set()
-        self._table = table
+        self.table = table
         self._outcomes = SimpleQueue[tuple[str, bool]]()
 
     def follow(self, hours: Collection[str]) -> S3LakeError | None:
         """See `commit.index.Follower`; the thread that lands reports the result."""
-        if self._table is None:
+        if self.table is None:
             return None
         try:
-            for snapshot in self._table.sync(hours):
+            for snapshot in self.table.sync(hours):
                 self._outcomes.put((str(snapshot), False))
         except S3LakeError as error:
             self._outcomes.put((str(error), True))

@@ -31,15 +31,15 @@ class IggySource:
     """`Source` of a server; `settings` is `source` of a configuration."""
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
-        self._connection = IggyConnection(**settings, timeout_s=timeout_s)
-        self.place = f"iggy {self._connection.address}"
-        self.offsets = IggyOffsets(self._connection)
+        self.connection = IggyConnection(**settings, timeout_s=timeout_s)
+        self.place = f"iggy {self.connection.address}"
+        self.offsets = IggyOffsets(self.connection)
 
     @property
     def reader(self) -> IggyReader:
         from s3lake.source.iggy.reader import IggyReader  # and Arrow, which questions do not need
 
-        return IggyReader(self._connection)
+        return IggyReader(self.connection)
 
 
 class IggyOffsets:

@@ -128,10 +128,10 @@ class DeadLetterTarget:
 class DeadLetterProducer:
     """Refused records of one task on their way to the dead letter topic; connects when it first sends."""
 
-    def __init__(self, topic: DeadLetterTarget) -> None:
+    def __init__(self, topic: DeadLetterTarget, producer: Producer | None = None) -> None:
         self._topic = topic
         self._waiting: list[DeadLetter] = []
-        self._producer: Producer | None = None
+        self._producer = producer
         self._error = ""
         self._log = ErrorLog(topic.properties)
 

@@ -624,7 +624,7 @@ def following_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_module, "_is_landed_by_others", lambda *_: True)
+    monkeypatch.setattr(clean_module, "is_landed_by_others", lambda *_: True)
 
 
 def without_sparing_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,26 +106,27 @@ def test_threads_share_one_client(server: Scripted) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_makes_a_client_of_its_own(server: Scripted) -> None:
+def test_a_forked_process_makes_a_client_of_its_own(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     store = server.store()
     store.put("parent", b"")
-    held = threading.Event()
-    release = threading.Event()
+    parent, parents_client = os.getpid(), client.get_s3_client(store.connection)
+    held, release, make_client = threading.Event(), threading.Event(), client.make_client
 
-    def hold() -> None:
-        with client._making:
+    def make_slowly(*how: Any, **more: Any) -> Any:
+        if os.getpid() == parent:
             held.set()
             release.wait()
+        return make_client(*how, **more)
 
-    thread = threading.Thread(target=hold)
+    monkeypatch.setattr(client, "make_client", make_slowly)
+    thread = threading.Thread(target=client.get_s3_client, args=(replace(store.connection, region="other"),))
     thread.start()
     held.wait()
     child = os.fork()
     if child == 0:
         try:
-            empty = not client._clients
             store.put("child", b"")  # would wait for ever for the lock that a thread of the parent holds
-            os._exit(0 if empty else 2)
+            os._exit(2 if client.get_s3_client(store.connection) is parents_client else 0)
         except BaseException:
             os._exit(1)
     try:

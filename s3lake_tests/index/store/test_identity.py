@@ -25,7 +25,7 @@ KEYS = {"access_key_id": "AKIAOWN", "secret_access_key": "hush-hush"}
 @pytest.fixture(autouse=True)
 def _nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No credentials of this machine, nor clients that have some."""
-    monkeypatch.setattr("s3lake.index.store.client._clients", {})
+    monkeypatch.setattr("s3lake.index.store.client.clients", {})
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ROLE_ARN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

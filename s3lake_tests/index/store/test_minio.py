@@ -1,7 +1,6 @@
 """A store that enforces rights, keys and encryption: landing under exactly the policy that `s3lake iam` prints."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -65,10 +64,8 @@ class Enforced(UnstagedTopic):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_was_tried() -> Iterator[None]:
-    trial._passed.clear()
-    yield
-    trial._passed.clear()
+def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "tried", trial.TriedStores())
 
 
 def allowed(server: EmbeddedS3, document: dict[str, Any]) -> S3Connection:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.index.store import COMMIT, Completion, Document, Store
+from s3lake.index.store import COMMIT, Completion, Document, Store, trial
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3 import S3Store
-from s3lake.index.store.trial import ensure_keeps_objects, ensure_tried, try_store
+from s3lake.index.store.trial import TriedStores, ensure_keeps_objects, ensure_tried, try_store
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.stores import CountedStore
 
@@ -31,8 +31,7 @@ class Counting(CountedStore):
 
 @pytest.fixture(autouse=True)
 def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.index.store.trial._passed", set())
-    monkeypatch.setattr("s3lake.index.store.trial._raced", set())
+    monkeypatch.setattr(trial, "tried", TriedStores())
 
 
 class LetsTwoWin(MemoryStore):
@@ -298,7 +297,7 @@ def test_another_process_trusts_a_trial_for_a_day(record: bytes, again: bool, mo
     (key,) = store.objects
     assert store.objects[key][0] == b"1800000000"
     store.put(key, record)
-    monkeypatch.setattr("s3lake.index.store.trial._passed", set())
+    monkeypatch.setattr(trial, "tried", TriedStores())
     ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED + 2 * again
 

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.change import restore as restoring
-from s3lake.land.change.restore import Restore, _produce, restore_records
+from s3lake.land.change.restore import Restore, produce_record, restore_records
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -144,7 +144,7 @@ class Produced:
 def test_a_record_of_any_size_goes_to_the_broker() -> None:
     producer = Producer({"bootstrap.servers": "127.0.0.1:1", **restoring.PRODUCER_SETTINGS})
     record = KafkaRecord("t", 0, 7, 1, None, bytes(2_000_000), ())
-    _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
+    produce_record(producer, Restore(holding(Parts()), [HOUR], "back"), record)
     assert len(producer) > 0
     producer.purge()
 
@@ -154,8 +154,8 @@ def test_a_timestamp_that_no_client_writes_does_not_become_the_present_moment(st
     record = KafkaRecord("t", 0, 7, stamp, None, b"1", ())
     producer = Produced()
     with pytest.raises(ConfigurationError, match=f"offset 7, has the timestamp {stamp}, .* use --without timestamp"):
-        _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
-    _produce(producer, Restore(holding(Parts()), [HOUR], "back", ("timestamp",)), record)
+        produce_record(producer, Restore(holding(Parts()), [HOUR], "back"), record)
+    produce_record(producer, Restore(holding(Parts()), [HOUR], "back", ("timestamp",)), record)
     assert producer.stamps == [None]
 
 

@@ -1,14 +1,14 @@
 """What the consumer group `s3lake-<sink>` shows after landing, to everybody who looks at lag there."""
 
 import logging
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from s3lake.land.hour.landing import land
-from s3lake.source.kafka import consumer_group
 from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values
@@ -64,11 +64,14 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
 def test_a_refusal_is_said_once_with_the_remedy(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from confluent_kafka import KafkaError
-
     refused = ConsumerGroup("s3lake-refused", "127.0.0.1:1")
-    refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
-    monkeypatch.setattr(consumer_group.ConsumerGroup, "_answer", lambda *_: refusal)
+
+    def refuse(*_: object, **__: object) -> dict[str, Future[None]]:
+        answer: Future[None] = Future()
+        answer.set_exception(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
+        return {refused.name: answer}
+
+    monkeypatch.setattr(AdminClient, "alter_consumer_group_offsets", refuse)
     with caplog.at_level(logging.WARNING):
         refused.publish({"orders": {0: 5}})
         refused.publish({"orders": {0: 6}})

@@ -56,12 +56,6 @@ def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> Non
 def test_values_in_sparks_error_are_left_out_if_the_query_names_a_secret(
     monkeypatch: pytest.MonkeyPatch, field: str, shown: str
 ) -> None:
-    def projected(*_: object) -> None:
-        raise ArithmeticError
-
     monkeypatch.setattr(sql_job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
-    monkeypatch.setattr(sql_job.SqlJob, "_open_projection", projected)
     tabulate = Tabulate("t", "bytes", "json", parser.parse(f"cast({field} AS BIGINT) AS n", None))
-    nothing: Any = None
-    job = sql_job.SqlJob(nothing, nothing, nothing)
-    assert job._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"
+    assert sql_job.describe_failure(ArithmeticError(), tabulate) == f"The value {shown} cannot be cast to BIGINT"

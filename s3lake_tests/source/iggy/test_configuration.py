@@ -28,7 +28,7 @@ def test_a_server_is_opened_as_it_is_written() -> None:
     source = open_source(native.loads(text(IGGY), "f"), 3.0)
     assert isinstance(source, IggySource)
     assert source.place == "iggy iggy:8090"
-    assert source._connection == IggyConnection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
+    assert source.connection == IggyConnection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
 
 
 def test_its_secrets_are_printed_nowhere() -> None:

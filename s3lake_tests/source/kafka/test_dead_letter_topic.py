@@ -47,9 +47,7 @@ CONTEXT = [
 
 
 def outbox_to(producer: Any, to: DeadLetterTarget = DEAD_LETTER_TARGET) -> DeadLetterProducer:
-    outbox = DeadLetterProducer(to)
-    outbox._producer = producer
-    return outbox
+    return DeadLetterProducer(to, producer)
 
 
 def sent(producer: FakeProducer, to: DeadLetterTarget = DEAD_LETTER_TARGET, **changes: Any) -> dict[str, Any]:

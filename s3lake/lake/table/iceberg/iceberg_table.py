@@ -171,7 +171,7 @@ class LakeTable:
                     stream.write(b"x")
                 self._make_file_io().delete(probe)
             if table is None:
-                self._catalog.namespace_exists(self.name.rpartition(".")[0])
+                self.catalog.namespace_exists(self.name.rpartition(".")[0])
                 return [f"table {self.name} of sink {self._sink.name} does not exist yet: the first landing creates it"]
         return []
 
@@ -184,7 +184,7 @@ class LakeTable:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
-            table = self._catalog.load_table(self.name)
+            table = self.catalog.load_table(self.name)
         except NoSuchTableError:
             return None
         owner = table.properties.get(table_commits.INDEX)
@@ -202,8 +202,8 @@ class LakeTable:
         files = _list_data_files(taken)
         columns = [_find_column(self._sink, text) for text in self._settings.partition if text != HOUR]
         first, *others = list_schemas(footers.read(files).values())
-        self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
-        creation = self._catalog.create_table_transaction(
+        self.catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
+        creation = self.catalog.create_table_transaction(
             self.name,
             add_hour_column(first),
             location=self._settings.location,
@@ -220,7 +220,7 @@ class LakeTable:
         return f"s3://{self._sink.bucket}/{self._index.root}"
 
     @property
-    def _catalog(self) -> Catalog:
+    def catalog(self) -> Catalog:
         """The catalog; opened again with new keys, because keys of a role expire while a run continues."""
         keys = iceberg_catalog.find_catalog_keys(self._connection)
         if self._opened is None or keys != self._keys:

@@ -138,7 +138,7 @@ def crash_following(table: LakeTable, number: int, *, after: bool) -> bool:
     """
     from pyiceberg.io.pyarrow import PyArrowFile  # a quarter of a second, in all that collect
 
-    crashing, catalog = Crashing(number, after=after), type(table._catalog)
+    crashing, catalog = Crashing(number, after=after), type(table.catalog)
     with pytest.MonkeyPatch.context() as patch, suppress(Crash):
         for owner, name in ((PyArrowFile, "create"), (catalog, "commit_table"), (catalog, "load_table")):
             crashing.count(patch, owner, name)

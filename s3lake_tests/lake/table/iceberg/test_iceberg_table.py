@@ -191,7 +191,7 @@ class TestOwners:
             other.table().sync()
 
     def test_an_empty_table_of_another_program_is_used_with_its_properties(self, shelf: Shelf) -> None:
-        catalog = shelf.table()._catalog
+        catalog = shelf.table().catalog
         catalog.create_namespace("lake")
         schema = pa.schema([("landed_hour", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("note", pa.string())])
         table = catalog.create_table("lake.orders", schema, properties={"a": "b"})
@@ -218,10 +218,10 @@ def test_the_catalog_is_opened_again_with_new_keys(shelf: Shelf, monkeypatch: py
     keys = {"access-key-id": "ASIA1", "secret-access-key": "hush"}
     monkeypatch.setattr("s3lake.lake.table.iceberg.iceberg_catalog.find_catalog_keys", lambda _: dict(keys))
     table = shelf.table()
-    first = table._catalog
-    assert table._catalog is first
+    first = table.catalog
+    assert table.catalog is first
     keys["access-key-id"] = "ASIA2"  # the role is assumed again before its keys expire
-    assert table._catalog.properties["s3.access-key-id"] == "ASIA2"
+    assert table.catalog.properties["s3.access-key-id"] == "ASIA2"
 
 
 class TestOthers:

@@ -7,7 +7,8 @@ import pytest
 
 from s3lake.errors import TransientError
 from s3lake.records.schema import registry
-from s3lake.records.schema.registry import Client
+from s3lake.records.schema.registry import Client, bounded_http
+from s3lake.records.schema.registry.bounded_http import Answer
 from s3lake.records.schema.registry.connection import Connection
 
 
@@ -37,14 +38,11 @@ def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: f
     """The schema that a registry gives which does not answer so many questions."""
     count = itertools.count()
 
-    def answer(*_: object, **__: object) -> registry._Registered:
-        if next(count) < answers_after:
-            raise registry._Unavailable("HTTP 503")
-        return registry._Registered("{}")
+    def answer(*_: object) -> Answer:
+        return Answer(503, b"") if next(count) < answers_after else Answer(200, b'{"schema": "{}"}')
 
-    client = Client(Connection(("http://registry",), **connection))  # type: ignore[arg-type]
-    monkeypatch.setattr(client, "_request", answer)
-    return client.schema(1).text
+    monkeypatch.setattr(bounded_http, "get", answer)
+    return Client(Connection(("http://registry",), **connection)).schema(1).text  # type: ignore[arg-type]
 
 
 def test_three_times_by_itself(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
