@@ -111,6 +111,16 @@ WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 NAMED_TWICE: set[str] = set()
 """Classes that have yet to get a name of their own. Nothing is added here."""
 
+FUNCTIONS_NAMED_TWICE = {
+    "main": "where a process begins, as Python's own documentation calls it",
+    "read": "a converter: `CONVERTERS` has its module, and calls its `read`",
+    "read_connector": "a dialect of Kafka Connect: `config.load` has its module, and calls its `read_connector`",
+}
+"""Public functions that are defined in several modules, and why: they are implementations of one interface."""
+
+HALF = "_with_schema"
+"""A transform has a half in `families.connect`, and one for records with a schema in `families.connect_with_schema`."""
+
 WITH_CIRCLES = {
     "config.model": "the rules of a sink's parts need the whole sink, which is made of them",
     "lake.forwarding": "a destination takes an hour, which knows its destination",
@@ -364,6 +374,15 @@ def test_no_two_classes_have_one_name() -> None:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
     names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert {name for name, number in names.items() if number > 1} == NAMED_TWICE
+
+
+def test_public_functions_have_one_name_only_as_implementations_of_one_interface() -> None:
+    functions: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                functions.setdefault(node.name, set()).add(module.removesuffix(HALF))
+    assert {name for name, modules in functions.items() if len(modules) > 1} == FUNCTIONS_NAMED_TWICE.keys()
 
 
 def _private_uses(module: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ def test_no_primitive_type_is_left_out() -> None:
 @pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])
 @pytest.mark.parametrize("text", SAMPLES)
 def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, Any] | None) -> None:
-    value = {"c": grammar.parse(text)}
+    value = {"c": grammar.parse_type(text)}
     recorded = {"value": Struct(value)} if envelope is not None else value
     target = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).target()
     stage_values.refuse_other_types(target.sink, target.topic, recorded)

@@ -63,7 +63,7 @@ FEATURES: dict[str, list[tuple[str, str, Callable[[], object]]]] = {
         ("pyiceberg", "s3lake demo --table", lambda: run("demo", "--table")),
     ],
     "iggy": [("apache_iggy", "source.type iggy", lambda: IggyConnection("127.0.0.1:1").ask("topics", ask_nothing))],
-    "jsonschema": [("jsonschema_rs", "schema.rules", lambda: native.loads(RULES, "s3lake.yaml"))],
+    "jsonschema": [("jsonschema_rs", "schema.rules", lambda: native.load_text(RULES, "s3lake.yaml"))],
     "metrics": [("prometheus_client", "s3lake metrics", lambda: run("metrics", "s3lake.yaml"))],
     "mongodb": [
         ("pymongo", "a forward to mongodb", lambda: MongoDB("mongodb://127.0.0.1:1", database="lake").create())

@@ -298,7 +298,7 @@ def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp
 @pytest.mark.parametrize("type", ["timestamp_ns", "list<timestamp_ns>", "struct<x: timestamp_ns>"])
 def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(type: str) -> None:
     file = io.BytesIO()
-    pq.write_table(to_arrow({"a": grammar.parse(type)}).empty_table(), file)
+    pq.write_table(to_arrow({"a": grammar.parse_type(type)}).empty_table(), file)
     expected = r"column 'a' holds times in nanoseconds, .* give it as timestamp_us"
     with pytest.raises(TableConflictError, match=expected):
         list_schemas([pq.read_metadata(file)])

@@ -200,7 +200,7 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
 @pytest.mark.slow("the same search of another command or surface")
 def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_SECRET", words.plant("<<secret of a double>>"))
-    settings = native.loads(words.plant(PLACES["connect.yaml"]), "connect.yaml")
+    settings = native.load_text(words.plant(PLACES["connect.yaml"]), "connect.yaml")
     stand_in = S3Resource(aws_access_key_id="ID", aws_secret_access_key=dg.EnvVar("LAKE_SECRET"))
     shown = _shown_by_dagster(build_definitions(settings, resources={"s3": stand_in}))
     assert words.seen("\n".join(shown)) == []
@@ -230,7 +230,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
         open_destination(name, {**options, "unheard": "of"})
     shown = ["".join(traceback.format_exception(refused.value))]
     sink = f"{{name: events, topics: [clicks], bucket: lake, start: {START}, errors: {{max_retries: 0}}}}"
-    config = native.loads(f"kafka: {{bootstrap_servers: 127.0.0.1:1}}\nsinks: [{sink}]\n", "f")
+    config = native.load_text(f"kafka: {{bootstrap_servers: 127.0.0.1:1}}\nsinks: [{sink}]\n", "f")
     try:
         assets = s3lake.forward(config, "events", to=name, options=options)
     except ConfigurationError:

@@ -229,7 +229,7 @@ def production(
         path = home / "s3lake.yaml"
         path.write_text(yaml.safe_dump(written))
         _instance(home, code_port, clock)
-        found = Production(home, kafka, s3, native.loads(path.read_text(), str(path)))
+        found = Production(home, kafka, s3, native.load_text(path.read_text(), str(path)))
         for service in _services(home, _environment(home, clock), code_port, spark_port if connect else None):
             found.services[service.name] = service
         try:

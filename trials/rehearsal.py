@@ -182,7 +182,7 @@ class Rehearsal:
         if operation.then and (code := _ended(self._started(operation, operation.then, proxied=False))):
             return self._failed(row, code)
         self._check_gone(operation, row)
-        config = native.loads(self._config(operation, landing=False, proxied=False).read_text(), "s3lake.yaml")
+        config = native.load_text(self._config(operation, landing=False, proxied=False).read_text(), "s3lake.yaml")
         cleaned(config.sinks[0], TOPIC, config)
         self._check(operation, row)
         return row

@@ -288,7 +288,7 @@ def _configure(made: Production, s3: str, kafka: str, catalog: Catalog) -> None:
     instance = yaml.safe_load((made.home / "dagster.yaml").read_text())
     instance["run_monitoring"]["start_timeout_seconds"] = 60
     (made.home / "dagster.yaml").write_text(yaml.safe_dump(instance))
-    made.config = native.loads(path.read_text(), str(path))
+    made.config = native.load_text(path.read_text(), str(path))
 
 
 def _in_words(told: dict[str, Any]) -> str:

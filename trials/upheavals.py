@@ -104,4 +104,4 @@ def adopted(made: Production, commands: Commands, sink: str, topic: str) -> None
     words = ("adopt", "--name", CONNECTOR, "--sink", sink, "--topic", topic, "--yes", str(before))
     commands.insist(words, done_before="has tiles already")
     before.replace(path)
-    made.config = native.loads(path.read_text(), str(path))
+    made.config = native.load_text(path.read_text(), str(path))

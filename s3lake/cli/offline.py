@@ -47,7 +47,7 @@ def run_init(
             raise ConfigurationError("standard input ended before every question was answered") from None
         from s3lake.config import native
 
-        native.loads(text, str(path))  # refuses what is not valid before anything is written
+        native.load_text(text, str(path))  # refuses what is not valid before anything is written
     else:
         text = _to_native(Request(source, request.dialect, request.name, request.worker))
     path.write_text(text)

@@ -21,7 +21,7 @@ from s3lake.config.connectors import (
     iggy_sink,
     lenses_sink,
 )
-from s3lake.config.connectors.wrapped_files import unwrap
+from s3lake.config.connectors.wrapped_files import unwrap_connector_file
 from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
 from s3lake.config.model import Config
 from s3lake.config.overrides import prefix_of, refuse_unknown
@@ -174,13 +174,13 @@ def read_draft(
         dialect = "iggy"
     if dialect == "iggy":
         _note_worker(environment, report)
-        return iggy_sink.loads(text, report, references)
+        return iggy_sink.read_iggy(text, report, references)
     documents = _parse(text, report, dialect)
-    nodes = unwrap(documents, report) if dialect != "native" else []
+    nodes = unwrap_connector_file(documents, report) if dialect != "native" else []
     dialect = dialect or _detect(documents, nodes, report)
     if dialect == "native":
         _note_worker(environment, report)
-        return native.read([document for document in documents if document.value != ()], report, environment)
+        return native.read_native([document for document in documents if document.value != ()], report, environment)
     settings = list(chain.from_iterable(node.setting(report) for node in nodes))
     own = list(by_key(settings, report).values())
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
@@ -188,7 +188,7 @@ def read_draft(
     settings, references = connect_worker.apply_worker(own, report, references)
     settings += _add_name(settings, report, environment.get(NAME, ""))
     resolved = confluent_cloud_sink.translate_keys(references.resolve(settings, report), report, environment)
-    draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
+    draft: ConfigDraft = _CONNECTORS[dialect].read_connector(resolved, report, environment)
     return draft
 
 
@@ -224,7 +224,7 @@ def _parse(text: str, report: Report, dialect: str | None) -> list[Node]:
         return [parse_json(text, report.file)]
     if dialect == "native" or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
         return parse_yaml(text, report.file)
-    return [properties_file.parse(text, report)]
+    return [properties_file.parse_properties(text, report)]
 
 
 def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> str:

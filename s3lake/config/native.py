@@ -40,16 +40,16 @@ _WORDS = {
 }
 
 
-def loads(text: str, name: str) -> Config:
+def load_text(text: str, name: str) -> Config:
     """Return the configuration in `text`; `name` is the file's name in errors.
 
     Raises:
         ConfigurationError: the content is invalid; one line per error, in the file's order.
     """
-    return read(parse_yaml(text, name), Report(name), os.environ).validate(os.environ).config
+    return read_native(parse_yaml(text, name), Report(name), os.environ).validate(os.environ).config
 
 
-def read(documents: list[Node], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
+def read_native(documents: list[Node], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
     """Read the tree of a text whose names are the model's own.
 
     Raises:

@@ -231,7 +231,9 @@ class Variables:
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:
             raise UnresolvedReferenceError("names no file or no key; write ${file:path:key}")
-        values = {setting.key: setting.value for setting in properties_file.read(self._read(path), Report(path))}
+        values = {
+            setting.key: setting.value for setting in properties_file.read_settings(self._read(path), Report(path))
+        }
         if key not in values:
             names = ", ".join(sorted(values)) or "none"
             raise UnresolvedReferenceError(f"file {path} has no key {key!r}; it has {names}")

@@ -18,7 +18,7 @@ from s3lake.index.commit.documents import collect_files
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.private_dagster import read_message
+from s3lake.orchestration.private_dagster import read_logged_message
 from s3lake.orchestration.translator import sealed_key, sink_key
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Reporter(logging.Handler):
         self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = read_message(record)
+        message = read_logged_message(record)
         if message is not None:
             self._report(message)
 

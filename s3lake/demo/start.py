@@ -181,7 +181,7 @@ def start_demo(
         now = datetime.now(timezone.utc)
         start = hours.shift(hours.key(now), -events.CLOSED_HOURS)
         config_path = home / "s3lake.yaml"
-        config = native.loads(_write_default(kafka, s3, start), str(config_path))
+        config = native.load_text(_write_default(kafka, s3, start), str(config_path))
         topics, fields = TOPICS, events.NO_FIELDS
         if own is not None:
             config = _adapt(own, config)

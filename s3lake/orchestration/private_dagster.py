@@ -8,7 +8,7 @@ Dagster may change it with any version: `s3lake_tests/orchestration/test_private
 - A check result names the materialization that was checked, so that the UI shows the two together:
   `AssetCheckEvaluationTargetMaterializationData`.
 - Dagster's daemon loads a code location and cannot import s3lake: `send_as`.
-- A handler of the log separates messages from events: `read_message`.
+- A handler of the log separates messages from events: `read_logged_message`.
 """
 
 import logging
@@ -36,7 +36,7 @@ __all__ = [
     "TimeWindowPartitionsSubset",
     "UpstreamPartitionsResult",
     "partition_loading_context",
-    "read_message",
+    "read_logged_message",
     "send_as",
 ]
 
@@ -46,7 +46,7 @@ def send_as(mapping: type[dg.PartitionMapping], base: type[dg.PartitionMapping])
     _WHITELIST_MAP.object_serializers[mapping.__name__] = _WHITELIST_MAP.object_serializers[base.__name__]
 
 
-def read_message(record: logging.LogRecord) -> str | None:
+def read_logged_message(record: logging.LogRecord) -> str | None:
     """Return what the code of a run has logged. Return None for an event of Dagster."""
     metadata = record.__dict__["dagster_meta"]
     return metadata["orig_message"] if metadata["dagster_event"] is None else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake import hours
-from s3lake.config.model.marker import key as marker_key
+from s3lake.config.model.marker import build_marker_key
 from s3lake.index.commit.replacing_attempts import REWRITE
 from s3lake.index.commit.sealed_marker import build_marker_body, renew_marker
 from s3lake.index.commit.sealing import Sealing
@@ -112,7 +112,7 @@ def _written_since(tile: Tile, since_ms: int) -> bool:
 
 def _write_marker(target: "TopicSink", tile: Tile) -> str | None:
     """Write the marker of a sealed hour and return its key, if the sink has one."""
-    key = marker_key(target.sink, target.topic, tile.hour)
+    key = build_marker_key(target.sink, target.topic, tile.hour)
     if key is not None:
         manifests = Commits(target.index, tile.hour, tile.commits)
         renew_marker(

@@ -60,7 +60,7 @@ class TestCheck:
         outcome = run("check", offline)
         assert outcome.code == 0, outcome.err
         with pytest.raises(ConfigurationError, match="no sink of the configuration has topics"):
-            open_source(native.loads(offline.read_text(), "f")).offsets.topics()
+            open_source(native.load_text(offline.read_text(), "f")).offsets.topics()
 
     def test_a_sink_without_topics_is_a_notice(self, run: Run, offline: Path) -> None:
         offline.write_text(NOBODY.replace("topics: [orders], ", ""))

@@ -15,7 +15,7 @@ from s3lake_tests.kit.lake import START
 
 def policy(*sinks: str, s3: str = "{}", read_only: bool = False) -> dict[str, Any]:
     started = "".join(f"  - {{{sink}, start: {START}}}\n" for sink in sinks)
-    config = native.loads(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\ns3: {s3}\nsinks:\n{started}", "test.yaml")
+    config = native.load_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\ns3: {s3}\nsinks:\n{started}", "test.yaml")
     return policy_of(config, config.sinks, read_only=read_only)
 
 

@@ -62,7 +62,7 @@ def test_the_secrets_of_a_connector_are_variables(base: dict[str, str]) -> None:
 
 
 def test_secrets_whose_variables_would_be_one_have_two() -> None:
-    config = native.loads(
+    config = native.load_text(
         f"kafka: {{bootstrap_servers: a:1, properties: {{my.password: '1', my-password: '2'}}}}\n{SINK}", "s3lake.yaml"
     )
     assert again(config, {"kafka.properties.my.password": "1", "kafka.properties.my-password": "2"}) == config
@@ -100,19 +100,19 @@ def test_text_stays_text(text: str) -> None:
     ],
 )
 def test_a_setting_that_differs_from_its_derived_default_is_written(setting: str) -> None:
-    config = native.loads(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
+    config = native.load_text(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
     assert again(config) == config
 
 
 def test_a_default_is_left_out() -> None:
-    config = native.loads(KAFKA + SINK.replace("}]", ", nulls: skip, flush: {count: 5}}]"), "s3lake.yaml")
+    config = native.load_text(KAFKA + SINK.replace("}]", ", nulls: skip, flush: {count: 5}}]"), "s3lake.yaml")
     (written,) = yaml.safe_load(native.write_native(config)[0])["sinks"]
     assert written.keys() == {"name", "topics", "bucket", "start", "flush"}
     assert written["flush"] == {"count": 5}
 
 
 def test_settings_of_all_sinks_are_written() -> None:
-    config = native.loads(f"{KAFKA}run_history: 30d\nexamples: true\n{SINK}", "s3lake.yaml")
+    config = native.load_text(f"{KAFKA}run_history: 30d\nexamples: true\n{SINK}", "s3lake.yaml")
     assert again(config) == config
     assert "run_history: 720h" in native.write_native(config)[0]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from s3lake.config.native import loads, write_native
+from s3lake.config.native import load_text, write_native
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.kit.cost import count_calls
@@ -19,7 +19,7 @@ GOOD = KAFKA + SINK
 
 def errors(text: str) -> list[str]:
     with pytest.raises(ConfigurationError) as refused:
-        loads(text, "s3lake.yaml")
+        load_text(text, "s3lake.yaml")
     return str(refused.value).split("\n")
 
 
@@ -52,12 +52,12 @@ def test_a_setting_is_read_as_the_model_wants_it(more: str, path: str, value: ob
     "topic", ["on", "off", "yes", "no", "2026-11-20", "0x10", "1_000", "123", "1.10", "true", "0o7"]
 )
 def test_a_topic_called_like_something_else_is_that_topic(topic: str) -> None:
-    assert loads(GOOD.replace("[events]", f"[{topic}]"), "s3lake.yaml").sinks[0].topics == (topic,)
+    assert load_text(GOOD.replace("[events]", f"[{topic}]"), "s3lake.yaml").sinks[0].topics == (topic,)
 
 
 def test_properties_are_the_text_that_is_written() -> None:
     text = "kafka:\n  bootstrap_servers: a:1\n  properties: {a: 45000, b: true, c: 1.10, d: on}\n" + SINK
-    assert loads(text, "s3lake.yaml").kafka.properties == {"a": "45000", "b": "true", "c": "1.10", "d": "on"}
+    assert load_text(text, "s3lake.yaml").kafka.properties == {"a": "45000", "b": "true", "c": "1.10", "d": "on"}
 
 
 def test_a_mapping_can_be_merged_into_another() -> None:
@@ -65,7 +65,7 @@ def test_a_mapping_can_be_merged_into_another() -> None:
         GOOD.replace("  - name", "  - &first\n    name")
         + "    flush: {count: 7}\n  - {<<: *first, name: clicks, topics: [clicks]}\n"
     )
-    clicks = loads(text, "s3lake.yaml").sink("clicks")
+    clicks = load_text(text, "s3lake.yaml").sink("clicks")
     assert (clicks.topics, clicks.bucket, clicks.flush.count) == (("clicks",), "lake", 7)
 
 
@@ -180,7 +180,7 @@ def grown(first: str, next: str) -> str:
 def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
     def refuse() -> None:
         with pytest.raises(ConfigurationError, match=r"^f:.*"):
-            loads(KAFKA + text, "f")
+            load_text(KAFKA + text, "f")
 
     count_calls(refuse, most=2_000_000)  # to the end they would be 9 ** 26
 
@@ -205,7 +205,7 @@ def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
 def test_no_error_holds_a_secret(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DB_PASSWORD", "hunter2")
     with pytest.raises(ConfigurationError) as refused:
-        loads(text, "s3lake.yaml")
+        load_text(text, "s3lake.yaml")
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
 
@@ -221,11 +221,11 @@ def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: py
 @given(sink=sinks())
 def test_the_written_text_loads_as_the_same_configuration(sink: dict[str, Any]) -> None:
     config = make_config(make_sink(**sink))
-    assert loads(write_native(config)[0], "s3lake.yaml") == config
+    assert load_text(write_native(config)[0], "s3lake.yaml") == config
 
 
 def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUCKET", "of-the-process")
     text = GOOD.replace("lake", "${BUCKET}")
     assert bases.native(text, {"BUCKET": "given"}).config.sinks[0].bucket == "given"
-    assert loads(text, "s3lake.yaml").sinks[0].bucket == "of-the-process"
+    assert load_text(text, "s3lake.yaml").sinks[0].bucket == "of-the-process"

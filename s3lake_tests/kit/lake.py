@@ -204,7 +204,7 @@ class Lake(Topics):
 
     def config(self, *sinks: str) -> Config:
         """The same, read."""
-        return native.loads(self.config_text(*sinks), "test.yaml")
+        return native.load_text(self.config_text(*sinks), "test.yaml")
 
     def sink(self, topic: str, settings: str = "", name: str = "events") -> Sink:
         """A sink called events unless it has another name."""

@@ -33,7 +33,7 @@ def config(*sinks: str, examples: bool = False) -> Config:
         "sinks:",
         *(f"  - {sink}" for sink in sinks or (EVENTS,)),
     ]
-    return native.loads("\n".join(lines), "test.yaml")
+    return native.load_text("\n".join(lines), "test.yaml")
 
 
 def repository(*sinks: str, examples: bool = False) -> RepositoryDefinition:

@@ -22,7 +22,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import dead_letters_metadata, hour_metadata, offset_tables
 from s3lake.orchestration.landing_run import TopicReport
 from s3lake.orchestration.translator import dead_letters_key, sink_key
-from s3lake.records.schema.columns.grammar import parse
+from s3lake.records.schema.columns.grammar import parse_type
 from s3lake.records.schema.columns.types import Primitive, to_document
 from s3lake.source.offsets import Lag
 from s3lake_tests.kit.sinks import make_config, make_sink
@@ -58,7 +58,9 @@ class TestHour:
 
     @pytest.mark.parametrize("written", TYPES)
     def test_has_a_schema_with_columns_of_every_type(self, written: str) -> None:
-        event = dg.AssetMaterialization("orders", metadata=self.metadata(columns=to_document({"a": parse(written)})))
+        event = dg.AssetMaterialization(
+            "orders", metadata=self.metadata(columns=to_document({"a": parse_type(written)}))
+        )
         (column,) = event.metadata["dagster/column_schema"].value.columns  # type: ignore[union-attr]
         assert (column.name, column.type) == ("a", written)
         assert dg.deserialize_value(dg.serialize_value(event), dg.AssetMaterialization) == event

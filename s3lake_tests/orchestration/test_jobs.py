@@ -23,7 +23,7 @@ SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 
 def config(history: str = "") -> Config:
     sinks = "sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}]"
-    return native.loads(f"kafka: {{bootstrap_servers: '127.0.0.1:1'}}\n{history}\n{sinks}", "test.yaml")
+    return native.load_text(f"kafka: {{bootstrap_servers: '127.0.0.1:1'}}\n{history}\n{sinks}", "test.yaml")
 
 
 class TestHourlySchedule:

@@ -10,7 +10,7 @@ from dagster_shared.serdes.serdes import serialize_value
 
 from s3lake.orchestration import private_dagster
 from s3lake.orchestration.overlapping_hours import OverlappingHours
-from s3lake.orchestration.private_dagster import read_message
+from s3lake.orchestration.private_dagster import read_logged_message
 
 CHANGE = f"Dagster {dg.__version__} is another one: change s3lake/orchestration/private_dagster.py"
 
@@ -41,7 +41,7 @@ def test_the_message_of_a_run_is_told_from_an_event() -> None:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            messages.append(read_message(record))
+            messages.append(read_logged_message(record))
 
     @dg.logger({})
     def listening(_: Any) -> logging.Logger:

@@ -32,7 +32,7 @@ sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-01-05T08}]
 
 @pytest.fixture
 def config() -> Config:
-    return native.loads(TEXT, "test.yaml")
+    return native.load_text(TEXT, "test.yaml")
 
 
 def materialise(asset: dg.AssetsDefinition, **resources: object) -> bool:
@@ -91,7 +91,7 @@ class TestOfTheProject:
 
     @pytest.fixture
     def plain(self) -> Config:
-        return native.loads(TEXT.replace('  objects: {encryption: "aws:kms", kms_key_id: alias/lake}\n', ""), "a")
+        return native.load_text(TEXT.replace('  objects: {encryption: "aws:kms", kms_key_id: alias/lake}\n', ""), "a")
 
     @pytest.mark.parametrize("key", [None, "their_s3"], ids=["given", "by key"])
     def test_an_s3_resource_of_dagster_aws_is_landed_with(self, key: str | None, plain: Config) -> None:
@@ -118,7 +118,7 @@ class TestOfTheProject:
 
 @pytest.mark.parametrize("name", ["s3", "spark"])
 def test_a_sink_may_be_called_as_another_resource(name: str) -> None:
-    built = build_definitions(native.loads(TEXT.replace("name: events", f"name: {name}"), "test.yaml"))
+    built = build_definitions(native.load_text(TEXT.replace("name: events", f"name: {name}"), "test.yaml"))
     assert set(built.resources or ()) == {f"s3lake_{name}_io_manager", "s3lake_s3", "s3lake_spark"}
 
 

@@ -21,7 +21,7 @@ sinks:
 
 @pytest.fixture
 def config() -> Config:
-    return native.loads(TEXT, "s3lake.yaml")
+    return native.load_text(TEXT, "s3lake.yaml")
 
 
 def asset(*path: str, sink: str = "tables") -> Any:

@@ -51,7 +51,7 @@ sinks:
 
 @pytest.fixture
 def config(settings: str) -> Config:
-    return native.loads(settings, "s3lake.yaml")
+    return native.load_text(settings, "s3lake.yaml")
 
 
 def run(config: Config, *assets: dg.AssetsDefinition, raises: bool = True, **run: Any) -> dg.ExecuteInProcessResult:

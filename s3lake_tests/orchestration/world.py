@@ -107,7 +107,7 @@ def config(*sinks: str) -> Config:
         "sinks:",
         *(f"  - {sink[:-1]}, bucket: lake, start: {START}}}" for sink in sinks),
     ]
-    return native.loads("\n".join(lines), "test.yaml")
+    return native.load_text("\n".join(lines), "test.yaml")
 
 
 def catalog(sink: Sink, *topics: str, resources: Mapping[str, object] | None = None) -> Catalog:

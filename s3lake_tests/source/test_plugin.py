@@ -25,7 +25,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 
 
 def config(directory: Path) -> Config:
-    return native.loads(
+    return native.load_text(
         f"source: {{type: lines, options: {{directory: '{directory}'}}}}\n"
         f"sinks:\n  - {{name: events, topics: [clicks], bucket: lake, start: {START}, format: {{type: json}}}}\n",
         "f",

@@ -78,7 +78,7 @@ _NO_EFFECT = {
 }
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
+def read_connector(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
     """Read the settings of a connector into a draft.
 
     Raises:
@@ -103,7 +103,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _put_layout(keys, sink, form.value, codec)
     for setting in keys.with_prefix("connect.parquet."):
         report.no_effect(setting, "it is an option of another Parquet writer")
-    return connect_keys.finish(keys, [sink], environment, _NO_EFFECT)
+    return connect_keys.finish_draft(keys, [sink], environment, _NO_EFFECT)
 
 
 def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:

@@ -78,7 +78,7 @@ _KEYS = (
 )
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
+def read_connector(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
     """Read the settings of a connector into a draft.
 
     Raises:
@@ -94,7 +94,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _put_format(keys, sink)
     _put_flush(keys, sink)
     _put_layout(keys, sink)
-    return connect_keys.finish(keys, [sink], environment, _NO_EFFECT)
+    return connect_keys.finish_draft(keys, [sink], environment, _NO_EFFECT)
 
 
 def _put_store(keys: Keys, sink: Draft) -> None:

@@ -83,7 +83,7 @@ def open_keys(
     return keys
 
 
-def finish(
+def finish_draft(
     keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], no_effect: Mapping[str, str]
 ) -> ConfigDraft:
     """Put the file's settings after `s3lake.`, and report keys that are not read. Return the connector's draft."""

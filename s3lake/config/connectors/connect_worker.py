@@ -67,4 +67,4 @@ def _read(path: Path, report: Report) -> list[Setting]:
     except UnicodeDecodeError:
         raise ConfigurationError(f"--worker {path}: is not UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
-    return list(by_key(properties_file.read(text, of_worker), of_worker).values())
+    return list(by_key(properties_file.read_settings(text, of_worker), of_worker).values())

@@ -93,7 +93,7 @@ def _of_directory(
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[tuple[str, str], TomlFile] = {}
-    for connector in map(toml_file.read, locations.list_files(str(directory))):
+    for connector in map(toml_file.read_toml, locations.list_files(str(directory))):
         name = (connector.role, connector.key)
         if _version(connector) >= _version(newest.setdefault(name, connector)):
             newest[name] = connector

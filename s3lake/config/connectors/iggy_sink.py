@@ -72,13 +72,13 @@ _KEYS = (
 )
 
 
-def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
+def read_iggy(content: str, report: Report, references: Variables) -> ConfigDraft:
     """Read a connector's file, or all sinks of a runtime, into a draft.
 
     Raises:
         ConfigurationError: it is invalid; one line per error.
     """
-    main, variables = toml_file.parse(content, report.file), references.environment
+    main, variables = toml_file.parse_toml(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
     runtime = iggy_runtime.apply_to_runtime(toml_file.TomlFile(main.name, {}) if alone else main, variables, report)
     runtime_settings: list[Setting] = []

@@ -84,7 +84,7 @@ class Statement:
     offsets: Mapping[str, int]
 
 
-def parse(text: str) -> tuple[Statement, ...]:
+def parse_kcql(text: str) -> tuple[Statement, ...]:
     """Return the statements in `text`, in their order.
 
     Raises:
@@ -105,7 +105,7 @@ def read_aliases(columns: str | None) -> Mapping[str, str | None]:
     Nothing if the list is not Spark SQL: what is disregarded may be anything.
     """
     try:
-        items = () if columns is None else parser.parse(columns, None).items
+        items = () if columns is None else parser.parse_sql(columns, None).items
     except ValueError:
         return {}
     paths = {item.name: getattr(item, "path", None) for item in items if not isinstance(item, Star)}

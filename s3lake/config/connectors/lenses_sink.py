@@ -88,7 +88,7 @@ _RENAMED = {
 }
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
+def read_connector(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
     """Read the settings of a connector into a draft.
 
     Raises:
@@ -110,7 +110,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.get(f"{_P}disable.flush.count")
     index = keys.text(f"{_P}indexes.name").value or ".indexes"
     once = keys.boolean(f"{_P}exactly.once.enable", True).value
-    draft = connect_keys.finish(keys, sinks, environment, _NO_EFFECT)
+    draft = connect_keys.finish_draft(keys, sinks, environment, _NO_EFFECT)
     assert draft.connector is not None
     draft.connector = replace(draft.connector, lenses=True, indexes=index if once else None)
     return draft
@@ -186,7 +186,7 @@ def _read_sinks(
     if query.setting is None or not query.value:
         return [each]
     try:
-        statements = lenses_kcql.parse(query.value)
+        statements = lenses_kcql.parse_kcql(query.value)
     except KcqlError as error:
         keys.report.error(query.setting.at(error.offset), str(error))
         return [each]

@@ -33,7 +33,7 @@ _SECRET = "config_sensitive"
 _WRAPPING = ("config", "info", "values", "connector_configuration", "connectorConfiguration", "config_nonsensitive")
 
 
-def unwrap(documents: Sequence[Node], report: Report) -> list[Node]:
+def unwrap_connector_file(documents: Sequence[Node], report: Report) -> list[Node]:
     """Return the settings of the connector that a file holds, in its order; a name next to them is one of them.
 
     Raises:

@@ -47,7 +47,7 @@ def pieces(sink: "Sink") -> tuple[Piece, ...]:
     return (*directory, FixedText(name))
 
 
-def key(sink: "Sink", topic: str, hour: str) -> str | None:
+def build_marker_key(sink: "Sink", topic: str, hour: str) -> str | None:
     """Return the key of the marker of an hour, or None if the sink has no marker."""
     texts = [_spell(piece, topic, hours.start_ms(hour)) for piece in pieces(sink)]
     return sink.root + "".join(texts) if texts else None

@@ -134,7 +134,7 @@ class Sink(ConfigModel):
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)
-    columns: dict[str, Annotated[str, accepted_by(grammar.parse)]] = Field(default_factory=dict)
+    columns: dict[str, Annotated[str, accepted_by(grammar.parse_type)]] = Field(default_factory=dict)
     envelope: Envelope | None = None
     sidecars: Sidecars = Field(default_factory=Sidecars)
     layout: Layout = Field(default_factory=Layout)
@@ -185,7 +185,7 @@ class Sink(ConfigModel):
             allowed = converters.list_in_words(_shows_columns)
             raise RuleError(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
         for name, text in self.columns.items():
-            if form == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
+            if form == "csv" and not isinstance(grammar.parse_type(text), Primitive | Decimal):
                 raise RuleError(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
             if form == "avro" and not LEGAL_NAME.fullmatch(name):
                 raise RuleError(

@@ -88,7 +88,7 @@ class Sql(ConfigModel):
 
         for name, select, where in (("select", self.select, None), ("where", "*", self.where)):
             try:
-                parser.parse(select, where)
+                parser.parse_sql(select, where)
             except ValueError as error:
                 raise RuleError(str(error), name) from None
         return self
@@ -98,11 +98,11 @@ class Sql(ConfigModel):
         """The fields of the value that it reads."""
         from s3lake.records.transform.sql import parser
 
-        return set(parser.parse(self.select, self.where).fields)
+        return set(parser.parse_sql(self.select, self.where).fields)
 
     @property
     def keeps_values(self) -> bool:
         """True if values are landed as they are: there is only a filter."""
         from s3lake.records.transform.sql import parser
 
-        return parser.parse(self.select, self.where).keeps_values
+        return parser.parse_sql(self.select, self.where).keeps_values

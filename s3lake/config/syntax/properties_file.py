@@ -16,7 +16,7 @@ _Places = list[tuple[int, int]]
 """Line and column of each character."""
 
 
-def read(text: str, report: Report) -> list[Setting]:
+def read_settings(text: str, report: Report) -> list[Setting]:
     r"""Return the settings in `text`, in its order.
 
     A backslash before a character that Java gives no meaning, as in `\d`, is kept: Java would drop it without a word.
@@ -33,9 +33,11 @@ def read(text: str, report: Report) -> list[Setting]:
     return settings
 
 
-def parse(text: str, report: Report) -> Node:
+def parse_properties(text: str, report: Report) -> Node:
     """Return the tree of a text."""
-    nodes = (Node(setting.key, setting.place, setting.value, setting.positions) for setting in read(text, report))
+    nodes = (
+        Node(setting.key, setting.place, setting.value, setting.positions) for setting in read_settings(text, report)
+    )
     return Node("", Place(report.file), tuple(nodes))
 
 

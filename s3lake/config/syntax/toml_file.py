@@ -82,20 +82,20 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-def read(path: pathlib.Path) -> TomlFile:
+def read_toml(path: pathlib.Path) -> TomlFile:
     """Read the file at `path`.
 
     Raises:
         ConfigurationError: it cannot be read, or is not TOML.
     """
     try:
-        return parse(path.read_text("utf-8"), str(path))
+        return parse_toml(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(f"{path}: cannot be read: {why}") from None
 
 
-def parse(text: str, file: str) -> TomlFile:
+def parse_toml(text: str, file: str) -> TomlFile:
     """Return the values of a text, and their places.
 
     Raises:

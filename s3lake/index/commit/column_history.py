@@ -11,7 +11,7 @@ from s3lake.errors import MissingDocumentError
 from s3lake.index.commit.documents import Changed
 from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
-from s3lake.records.schema.columns.changes import Change, find_type
+from s3lake.records.schema.columns.changes import Change, find_column_type
 from s3lake.records.schema.columns.types import Columns, from_document
 
 
@@ -70,4 +70,4 @@ def _brought(index: TopicIndex, changed: Changed) -> str | None:
 
 def _has(document: dict[str, Any] | None, changed: Changed) -> bool:
     columns = from_document(document or {})
-    return all(find_type(columns, change.column) is not None for change in changed.changes)
+    return all(find_column_type(columns, change.column) is not None for change in changed.changes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from s3lake.config.model.marker import key as marker_key
+from s3lake.config.model.marker import build_marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.index.commit.documents import Manifest, collect_files
 from s3lake.index.commit.index import TopicIndex
@@ -62,7 +62,7 @@ def renew_existing_marker(index: TopicIndex, sink: Sink, tile: Tile) -> None:
         ForeignObjectError: another program's object is there.
         StoreConflictError: others write it just now.
     """
-    key = marker_key(sink, index.topic, tile.hour)
+    key = build_marker_key(sink, index.topic, tile.hour)
     head = None if key is None else index.store.head(key)
     if key is not None and head is not None and head.metadata.get(CONTENT) != digest_commits(tile.commits):
         manifests = Commits(index, tile.hour, tile.commits)

@@ -31,12 +31,12 @@ def open_csv(
     frame = shape.frame or LINE_FRAMING
     text = strip_framing(decompress_blocks(body, key, shape.codec), frame, key)
     if frame.between not in (b"\n", b"\r\n"):
-        text = b"\n".join(split_rows(text, frame.between))
+        text = b"\n".join(split_csv_records(text, frame.between))
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     try:
         names = list(shape.columns.fields if shape.columns else columns or ())
         if shape.header or not names:
-            first = next(split_rows(text, b"\n"))
+            first = next(split_csv_records(text, b"\n"))
             fields = csv.read_csv(io.BytesIO(first + b"\n"), parse_options=parsing).column_names
             if shape.header:
                 names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
@@ -87,7 +87,7 @@ def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.coalesce(millis.cast(target), micros.cast(target), moments.cast(_MICROS).cast(target))
 
 
-def split_rows(text: bytes, between: bytes) -> Iterator[bytes]:
+def split_csv_records(text: bytes, between: bytes) -> Iterator[bytes]:
     """Yield the records of a file: inside of quotes the separator is text."""
     pieces: list[bytes] = []
     quotes = 0

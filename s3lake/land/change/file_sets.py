@@ -189,7 +189,7 @@ def _records(shape: ObjectShape, body: BinaryIO, key: str) -> Iterator[list[byte
         return
     frame = shape.frame or LINE_FRAMING
     yield list(
-        csv_objects.split_rows(
+        csv_objects.split_csv_records(
             content.strip_framing(content.decompress_blocks(body, key, shape.codec), frame, key), frame.between
         )
     )

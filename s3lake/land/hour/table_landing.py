@@ -28,7 +28,7 @@ from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow
-from s3lake.records.schema.columns.changes import find_differences, find_type
+from s3lake.records.schema.columns.changes import find_column_type, find_differences
 from s3lake.records.schema.columns.limits import explain_unsupported
 from s3lake.records.schema.columns.types import Columns, Primitive, from_document, to_document
 from s3lake.records.schema.columns.union import check_column_limit
@@ -181,8 +181,8 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
     for path, old, new in find_differences(from_document(before.columns), columns):
         if old is Primitive.INT64 and new is Primitive.DOUBLE:
             raise ConfigurationError(
-                f"{name}: column {path!r} is {find_type(own, path)}, and int64 in the hours that are landed: cast it, "
-                "or give the table another name"
+                f"{name}: column {path!r} is {find_column_type(own, path)}, and int64 in the hours that are landed: "
+                "cast it, or give the table another name"
             )
     rule = stage_values.build_conversion(sink, target.topic).table or FORMATS[sink.format.type].rule
     reason = explain_unsupported(columns, rule) or check_column_limit(

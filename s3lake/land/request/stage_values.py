@@ -105,7 +105,7 @@ def build_projection(sink: Sink, transforms: Chain | None) -> Projection | None:
     from s3lake.records.transform.sql.query import Projection
 
     converter = transforms.value_converter if transforms else sink.converter.value
-    return Projection(parser.parse(sink.sql.select, sink.sql.where), converter)
+    return Projection(parser.parse_sql(sink.sql.select, sink.sql.where), converter)
 
 
 def build_tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
@@ -137,7 +137,7 @@ def build_conversion(
         connect_properties=sink.format.connect_properties,
         nulls=sink.nulls,
         envelope=build_envelope(sink, topic),
-        declared={name: grammar.parse(text) for name, text in sink.columns.items()},
+        declared={name: grammar.parse_type(text) for name, text in sink.columns.items()},
         keys=sink.sidecars.keys,
         headers=sink.sidecars.headers,
         apart=sink.layout.tombstones is not None,
@@ -260,7 +260,7 @@ def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:
     value = fields_of(recorded.get("value")) if sink.envelope else recorded
     for name, text in sink.columns.items():
         # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
-        if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
+        if name in value and to_document({name: grammar.parse_type(text)}) != to_document({name: value[name]}):
             raise ConfigurationError(
                 f"sink {sink.name}: column {name!r} is {text} now, and {format_type(value[name])} in the files of "
                 f"topic {topic!r}: keep that type, or give the sink another name"

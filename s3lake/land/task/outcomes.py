@@ -14,7 +14,7 @@ from s3lake import errors
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Changed, File, Read, Recorded, RefusalReason
 from s3lake.index.commit.index import TopicIndex
-from s3lake.records.schema.columns.changes import Change, find_type, list_changes, list_conflicts
+from s3lake.records.schema.columns.changes import Change, find_column_type, list_changes, list_conflicts
 from s3lake.records.schema.columns.types import FLOATING, Columns, from_document, to_document
 from s3lake.records.schema.columns.union import count_leaf_columns, keep_integers, merge_columns
 
@@ -157,7 +157,7 @@ def unite_recorded(
 def _exact(recorded: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
     """Paths of columns that have held integers beyond 2^53, with those seen now; a column of doubles stays one."""
     seen = {path for one in outcomes for path in one.large} - {*recorded}
-    return (*recorded, *sorted(path for path in seen if find_type(columns, path) not in FLOATING))
+    return (*recorded, *sorted(path for path in seen if find_column_type(columns, path) not in FLOATING))
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
@@ -193,10 +193,10 @@ def is_judged_by(recorded: Recorded, columns: Columns, integral: Collection[str]
     """
     present, unknown = from_document(recorded.columns), {*recorded.exact} - {*integral}
     seen = [from_document(one.seen) for one in done]
-    if any(find_type(of_task, path) in FLOATING for of_task in seen for path in unknown):
+    if any(find_column_type(of_task, path) in FLOATING for of_task in seen for path in unknown):
         return False
-    widened = {path for one in done for path in one.large if find_type(present, path) in FLOATING}
-    return all(find_type(columns, path) in FLOATING for path in widened)
+    widened = {path for one in done for path in one.large if find_column_type(present, path) in FLOATING}
+    return all(find_column_type(columns, path) in FLOATING for path in widened)
 
 
 def merge_reads(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:

@@ -18,11 +18,11 @@ from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Read
 from s3lake.index.store import Store, Stores
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
-from s3lake.land.task.placed_rows import lay_out, split_rows
+from s3lake.land.task.placed_rows import lay_out, split_tombstones
 from s3lake.land.task.refused_records import RefusedRecords, Witness, log
 from s3lake.land.task.staging import FileRule, Staging
 from s3lake.land.task.task_output import TaskOutput
-from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows, to_milliseconds
+from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, read_timestamps_ms, take_rows
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read.value_checks import Refusals
@@ -249,7 +249,7 @@ def _stage_records(
 
     landed = unplaced = 0
     for part in () if output.is_discarded else converted.parts:
-        for rows in split_rows(work.keys, partition, ready.batch, original, part):
+        for rows in split_tombstones(work.keys, partition, ready.batch, original, part):
             placed = lay_out(work.keys, partition, rows, by_span=work.files.span_ms is not None)
             _refuse(work, output, partition, rows.original, "layout", placed.refused)
             output.add(partition, placed)
@@ -283,7 +283,7 @@ def count_records(
         landed: rows that are staged.
         unplaced: rows that have no place in the layout.
     """
-    offsets, timestamps = batch.column("offset"), to_milliseconds(batch)
+    offsets, timestamps = batch.column("offset"), read_timestamps_ms(batch)
     return Read(
         offsets[0].as_py(),
         offsets[-1].as_py() + 1,

@@ -17,7 +17,7 @@ from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.index.commit.documents import MOST_FILES, File
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.upload import Spill, Upload
-from s3lake.records.encode import FileFormat, open_encoder, prepare
+from s3lake.records.encode import FileFormat, open_encoder, prepare_rows
 from s3lake.records.encode.csv_rows import list_headerless_columns
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
@@ -92,7 +92,7 @@ class StagingRows:
 
     def prepare_streams(self, formats: Mapping[str, FileFormat]) -> StagingRows:
         """Return the rows as encoders take them fastest, before they are split among files."""
-        return replace(self, streams={name: prepare(formats[name], one) for name, one in self.streams.items()})
+        return replace(self, streams={name: prepare_rows(formats[name], one) for name, one in self.streams.items()})
 
     def take(self, order: pa.Array) -> StagingRows:
         """Return the rows with these numbers, in this order."""

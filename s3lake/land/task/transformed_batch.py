@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.keys_and_values import Column
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake.records.transform.sql.query import Projection, project
+from s3lake.records.transform.sql.query import Projection, project_value
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
     for row, value in enumerate(values.to_pylist()):
         if row not in refused:
             try:
-                projected.append(project(projection.query, value, projection.converter, ()))
+                projected.append(project_value(projection.query, value, projection.converter, ()))
             except ValueError as error:
                 refused[row] = str(error)
     left = value_checks.list_others(batch.num_rows, refused)
@@ -82,7 +82,7 @@ def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:
             reason = repeated.get(row)
         if reason is None and computed is not None:
             try:
-                values.append(project(projection.query, value, projection.converter, computed))
+                values.append(project_value(projection.query, value, projection.converter, computed))
                 rows.append(row)
             except ValueError as error:
                 reason = str(error)
@@ -98,7 +98,7 @@ def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
 
 
-def to_milliseconds(rows: pa.RecordBatch) -> pa.Array:
+def read_timestamps_ms(rows: pa.RecordBatch) -> pa.Array:
     """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
 

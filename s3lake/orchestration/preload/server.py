@@ -74,7 +74,7 @@ def main() -> int:
     location = Location(**json.loads(_receive_line(control)))
     began_s = time.monotonic()
     try:
-        load(location)
+        load_location(location)
         require_fit(control.fileno())
     except Exception as error:
         traceback.print_exc()
@@ -90,7 +90,7 @@ def main() -> int:
     return FINISHED
 
 
-def load(location: Location) -> None:
+def load_location(location: Location) -> None:
     """Import what a run needs, with the variables that the instance sets for the location."""
     os.environ.update(_ask_copy(lambda: private_dagster.read_environment(location.instance, location.name)))
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # importing Arrow would start a thread

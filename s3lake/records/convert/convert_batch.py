@@ -283,14 +283,14 @@ def _tabulate(conversion: Conversion, shape: TableShape, rows: Rows, recorded: C
     compares = contract.compares_fields and bool(contract.columns)
     has_schema = rows.value.schema is not None
     refused, forbidden, fields_left_out = Refusals(), Refusals(), Counter[str]()
-    table = None if compares and has_schema else tables.read(shape, rows, recorded)
+    table = None if compares and has_schema else tables.make_table(shape, rows, recorded)
     if compares and (table is None or table.columns != recorded or table.refused):
         result = contract.find_departures(rows.value, conversion.declared)
         if result is not None:
             refused, forbidden = rows.by_batch_row(result.refused), rows.by_batch_row(result.forbidden)
             fields_left_out = Counter(result.fields_left_out)
             rows = replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
-        table = tables.read(shape, rows, recorded)
+        table = tables.make_table(shape, rows, recorded)
     assert table is not None, "without a contract it is read at once"
     nothing = dict.fromkeys(range(len(rows)), object_columns.NOTHING) if table.batch is None else {}
     lost = nothing | table.refused

@@ -12,7 +12,7 @@ from s3lake.records.encode.formats import FORMATS, FileFormat
 
 Out = Callable[[bytes | memoryview], None]
 
-__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepare"]
+__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepare_rows"]
 
 
 class Disk(Protocol):
@@ -57,7 +57,7 @@ class Encoder(Protocol):
         ...
 
 
-def prepare(form: FileFormat, payload: Any) -> Any:
+def prepare_rows(form: FileFormat, payload: Any) -> Any:
     """Encode the rows of a batch before they are split among files: lines of CSV, datums of Avro.
 
     Encoders do it themselves if it is not done; for thousands of small files it is faster beforehand.

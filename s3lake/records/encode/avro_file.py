@@ -24,7 +24,7 @@ _SYNC_BYTES = 16
 _CODECS = {"none": "null", "zstd": "zstandard"}
 
 
-def prepare(batch: pa.RecordBatch) -> pa.RecordBatch:
+def encode_datums(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Encode the datums of `batch`, with the schema that goes with them."""
     if ENCODED in (batch.schema.metadata or {}):
         return batch
@@ -50,7 +50,7 @@ class AvroEncoder:
     def write(self, payload: pa.RecordBatch) -> None:
         if not len(payload):
             return
-        payload = prepare(payload)
+        payload = encode_datums(payload)
         if not self._sync:
             self._sync = os.urandom(_SYNC_BYTES)
             facts = {b"avro.codec": _CODECS.get(self._codec, self._codec).encode()}

@@ -15,7 +15,7 @@ from s3lake.records.encode.column_bytes import ENCODED, base64, uuid_texts, wrap
 from s3lake.records.encode.formats import FileFormat
 
 
-def prepare(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.BinaryArray:
+def encode_lines(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.BinaryArray:
     """Encode the rows of `batch`, without line ends, with the header line that goes with them; lines stay lines."""
     if not isinstance(batch, pa.RecordBatch) or ENCODED in (batch.schema.metadata or {}):
         return batch

@@ -106,7 +106,7 @@ FORMATS = {
     for format in (
         FormatSpec("json", styles=("record", "flat", "iggy")),
         FormatSpec("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
-        FormatSpec("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv_rows.prepare"),
+        FormatSpec("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv_rows.encode_lines"),
         FormatSpec("text"),
         FormatSpec("bytes", framing=None),
         FormatSpec(
@@ -118,7 +118,7 @@ FORMATS = {
             packed=True,
             styles=("record", "flat"),
             encoder="avro_file.AvroEncoder",
-            prepare="avro_file.prepare",
+            prepare="avro_file.encode_datums",
         ),
         FormatSpec(
             "parquet",

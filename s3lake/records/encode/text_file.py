@@ -49,7 +49,7 @@ class TextEncoder:
         if not len(payload):
             return
         if isinstance(payload, pa.RecordBatch):
-            payload = csv_rows.prepare(payload)
+            payload = csv_rows.encode_lines(payload)
             if self._form.header and not self._begun:
                 self._put(self._join(pa.array([payload.schema.metadata[ENCODED]], pa.binary())))
             payload = payload.column(0)

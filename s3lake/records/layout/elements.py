@@ -204,7 +204,7 @@ def _decode_alone(value: bytes, names: tuple[str, ...]) -> Any:
     try:
         return _make_decoder(names).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _attempt(decode_json, value, "the value")  # not an object, or not JSON
+        return _attempt(decode_json_for_key, value, "the value")  # not an object, or not JSON
 
 
 @lru_cache(maxsize=64)
@@ -264,7 +264,7 @@ def format_primitive(value: Any, what: str) -> str:
             raise NoObjectKeyError(f"{what} is {SHAPES[type(value)]}, not a primitive")
 
 
-def decode_json(data: bytes, what: str) -> Any:
+def decode_json_for_key(data: bytes, what: str) -> Any:
     """Decode JSON.
 
     Raises:
@@ -285,7 +285,7 @@ def _format_key(key: bytes | None, element: KeyElement, reading: Reading) -> str
         return reading.missing
     if CONVERTERS[reading.key_converter].gives != "json":
         return check_key_text(_decode_text(key, "the key"), what)
-    document = decode_json(key, "the key")
+    document = decode_json_for_key(key, "the key")
     if CONVERTERS[reading.key_converter].enveloped and isinstance(document, dict) and document.keys() == _CONNECT:
         document = document["payload"]
     if document is None and not element.required:
@@ -305,7 +305,7 @@ def _format_header(headers: Sequence[Mapping[str, Any]] | None, element: HeaderE
     text = _decode_text(values[-1], what)
     if element.path:
         name = f"header {'.'.join((element.name, *element.path))}"
-        text = read_field(decode_json(values[-1], what), element.path, name, reading.missing)
+        text = read_field(decode_json_for_key(values[-1], what), element.path, name, reading.missing)
     return check_key_text(text, what)
 
 

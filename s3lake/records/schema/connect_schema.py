@@ -30,7 +30,7 @@ from s3lake.records.schema.columns.types import (
     Type,
     fields_of,
     item_of,
-    make_struct,
+    make_struct_type,
 )
 
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -295,7 +295,7 @@ def _struct(document: dict[str, Any], path: str, level: int, way: _Way) -> _Node
         return value
 
     inner = tuple(node.detail for node in nodes.values()) or (Detail(),)
-    type = make_struct({name: node.type for name, node in nodes.items()})
+    type = make_struct_type({name: node.type for name, node in nodes.items()})
     return _Node(type, decoded, mend if mends else None, Detail(required=True, name=document.get("name"), inner=inner))
 
 

@@ -73,7 +73,7 @@ def has_default(document: Document) -> bool:
     return document.get("default") is not None or any(map(has_default, inner))
 
 
-def fill_defaults(value: Any, document: Document, *, null_to_default: bool) -> Any:
+def fill_json_defaults(value: Any, document: Document, *, null_to_default: bool) -> Any:
     """Return a decoded value with the defaults of what it lacks, as `connect.compile_schema` reads it.
 
     What lacks nothing is the same object.

@@ -211,7 +211,7 @@ def test_a_broken_runtime_is_refused_at_its_place(runtime: Path, old: str, new: 
 # Connectors that a server has
 
 ACTIVE = {
-    "sinks": {"lake": toml_file.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
+    "sinks": {"lake": toml_file.parse_toml(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
     "sources": {"r": {}},
 }
 OVER_HTTP = """\

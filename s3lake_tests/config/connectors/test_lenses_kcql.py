@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.lenses_kcql import CLAUSES, KcqlError, Statement, parse
+from s3lake.config.connectors.lenses_kcql import CLAUSES, KcqlError, Statement, parse_kcql
 from s3lake_tests.kit.cost import cpu_ratio
 
 START = "INSERT INTO b:p SELECT * FROM t "
 
 
 def one(text: str) -> Statement:
-    (statement,) = parse(text)
+    (statement,) = parse_kcql(text)
     return statement
 
 
 def refused(text: str) -> KcqlError:
     with pytest.raises(KcqlError) as error:
-        parse(text)
+        parse_kcql(text)
     return error.value
 
 
@@ -29,8 +29,8 @@ def refused(text: str) -> KcqlError:
 @pytest.mark.parametrize("between", [";", "; ", ";\n", " ;; \n"])
 def test_v2_statements_are_separated_by_semicolons_and_keep_their_order(between: str) -> None:
     text = between.join(f"INSERT INTO b SELECT * FROM t{at}" for at in range(6)) + between
-    assert [found.topic for found in parse(text)] == [f"t{at}" for at in range(6)]
-    assert parse("") == ()
+    assert [found.topic for found in parse_kcql(text)] == [f"t{at}" for at in range(6)]
+    assert parse_kcql("") == ()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ VALUE = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 @given(st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=25).map(" ".join)))
 def test_any_text_gives_statements_or_an_error_with_an_offset(text: str) -> None:
     try:
-        parse(text)
+        parse_kcql(text)
     except KcqlError as error:
         offset, message = error.offset, str(error)
     else:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace, can_share_key
-from s3lake.config.model.marker import key
+from s3lake.config.model.marker import build_marker_key
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.tables import read_settings, rows
 
@@ -41,8 +41,8 @@ topics: [a, b], layout.template: "{hour:yyyyMMddHH}/{topic}-{partition}-{offset}
 
 @pytest.mark.parametrize(("settings", "expected"), rows(MARKERS))
 def test_a_marker_lies_in_the_directory_of_its_hour(settings: str, expected: str) -> None:
-    assert key(sink(**read_settings(settings)), "orders", HOUR) == expected
-    assert key(sink(sealed={}), "orders", HOUR) is None
+    assert build_marker_key(sink(**read_settings(settings)), "orders", HOUR) == expected
+    assert build_marker_key(sink(sealed={}), "orders", HOUR) is None
 
 
 @pytest.mark.parametrize(("settings", "why"), rows(REFUSED))

@@ -15,7 +15,7 @@ def load(*sinks: tuple[str, str, str], second_catalog: str = "http://c") -> Conf
         f"table: {{name: '{table}', catalog: {{type: rest, uri: '{uri}'}}}}}}"
         for (name, topics, table), uri in zip(sinks, uris, strict=False)
     ]
-    return native.loads("\n".join(["kafka: {bootstrap_servers: 'h:9092'}", "sinks:", *lines]), "s3lake.yaml")
+    return native.load_text("\n".join(["kafka: {bootstrap_servers: 'h:9092'}", "sinks:", *lines]), "s3lake.yaml")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.wrapped_files import unwrap
+from s3lake.config.connectors.wrapped_files import unwrap_connector_file
 from s3lake.config.report import Place, Report, Setting
 from s3lake.config.syntax import properties_file, toml_file
 from s3lake.config.syntax.yaml_file import parse_json
@@ -17,13 +17,13 @@ from s3lake_tests.kit.cost import cpu_ratio
 
 def read(text: str) -> dict[str, str]:
     report = Report("f")
-    found = properties_file.read(text, report)
+    found = properties_file.read_settings(text, report)
     report.check()
     return {one.key: one.value for one in found}
 
 
 def first(text: str) -> Setting:
-    return properties_file.read(text, Report("f"))[0]
+    return properties_file.read_settings(text, Report("f"))[0]
 
 
 # Java properties
@@ -62,7 +62,7 @@ def test_properties_are_read_as_java_reads_them(text: str, values: dict[str, str
 
 def test_a_backslash_that_java_would_drop_is_kept_and_noted() -> None:
     report = Report("f")
-    (found,) = properties_file.read(r"topics.regex=^sensor_\d+$", report)
+    (found,) = properties_file.read_settings(r"topics.regex=^sensor_\d+$", report)
     assert found.value == r"^sensor_\d+$"
     assert [str(notice) for notice in report.notices] == [
         r"f:1:22: \d is taken as written; Java drops the backslash: write \\d to be sure"
@@ -93,13 +93,13 @@ def test_properties_that_java_stores_are_read_back(held: dict[str, str]) -> None
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    properties_file.read(text, Report("f"))
+    properties_file.read_settings(text, Report("f"))
 
 
 @pytest.mark.parametrize(("begin", "repeated", "end"), [("a=x", " ", "x"), ("a", " ", ""), ("a=", "\\\\", " ")])
 def test_the_time_for_a_line_grows_with_its_length_and_not_with_its_square(begin: str, repeated: str, end: str) -> None:
     def read_line(length: int) -> None:
-        properties_file.read(begin + repeated * length + end * length, Report("f"))
+        properties_file.read_settings(begin + repeated * length + end * length, Report("f"))
 
     assert cpu_ratio(lambda: read_line(100_000), lambda: read_line(25_000), enough=8) <= 8  # the square would be 16
 
@@ -109,7 +109,9 @@ def test_the_time_for_a_line_grows_with_its_length_and_not_with_its_square(begin
 
 def members(text: str, report: Report | None = None) -> list[Setting]:
     report = report or Report("f")
-    return [setting for node in unwrap([parse_json(text, "f")], report) for setting in node.setting(report)]
+    return [
+        setting for node in unwrap_connector_file([parse_json(text, "f")], report) for setting in node.setting(report)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ value.static = 2026-11-20T00:00:00Z
 
 
 def test_every_value_of_toml_has_the_place_of_its_line() -> None:
-    file = toml_file.parse(SAMPLE, "f")
+    file = toml_file.parse_toml(SAMPLE, "f")
     lines = {
         ("type",): (2, 1),
         ("quoted key", "deep"): (3, 1),
@@ -237,12 +239,12 @@ def test_every_value_of_toml_has_the_place_of_its_line() -> None:
 
 def test_invalid_toml_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:\d+: not TOML: "):
-        toml_file.parse("a = 1\nb = \n", "f")
+        toml_file.parse_toml("a = 1\nb = \n", "f")
 
 
 def test_a_number_of_toml_that_is_too_long_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:1:1: a number has more digits than any setting takes"):
-        toml_file.parse(f"a = 1\nb = {'9' * 5000}\n", "f")
+        toml_file.parse_toml(f"a = 1\nb = {'9' * 5000}\n", "f")
 
 
 def test_numbers_of_json_may_be_long() -> None:
@@ -276,6 +278,6 @@ def to_toml(value: object) -> str:
 )
 def test_every_key_of_toml_has_its_line(data: dict[str, object]) -> None:
     text = "\n".join(f"{json.dumps(key)} = {to_toml(value)}" for key, value in data.items())
-    file = toml_file.parse(text, "f")
+    file = toml_file.parse_toml(text, "f")
     assert file.data == data
     assert [file.place(key).line for key in data] == list(range(1, len(data) + 1))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3lake.config.model.marker import key as marker_key
+from s3lake.config.model.marker import build_marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.index.commit.documents import File, Manifest
 from s3lake.index.commit.index import TopicIndex
@@ -102,7 +102,7 @@ def test_success_reads_no_manifest() -> None:
 
 def test_after_a_change_of_the_hour_the_marker_that_is_there_is_renewed_and_none_is_made(index: TopicIndex) -> None:
     sink = make_sink(sealed={"marker": "objects"})
-    key = marker_key(sink, "orders", TILE.hour)
+    key = build_marker_key(sink, "orders", TILE.hour)
     assert key is not None
     objects = index.store.objects
     renew_existing_marker(index, make_sink(), REWRITTEN)

@@ -30,7 +30,7 @@ def land_values(directory: Path) -> Iterator[Land]:
         sink = f"name: events, topics: [clicks], bucket: {bucket}, start: {START}, {settings}"
         lines = [f"{at(START, 10)} {value}\n" for value in values or VALUES]
         log.write_text("".join([*lines, f"{at(START, 60)} {{}}\n"]))
-        config = native.loads(f"{source}sinks:\n  - {{{sink}}}\n", "f")
+        config = native.load_text(f"{source}sinks:\n  - {{{sink}}}\n", "f")
         landed = inline(config, "clicks", MemoryStore(bucket), lambda: at(START, 90))
         landing.land(landed, [START])
         return landed

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.model import Sink
-from s3lake.config.model.marker import key as marker_key
+from s3lake.config.model.marker import build_marker_key
 from s3lake.errors import DataLossError
 from s3lake.index.commit.sealed_marker import build_marker_body, renew_marker
 from s3lake.index.commit.sealing import Sealing
@@ -89,7 +89,7 @@ def landed() -> Parts:
 
 
 def marker(world: Parts) -> str:
-    key = marker_key(world.sink, world.index.topic, HOUR)
+    key = build_marker_key(world.sink, world.index.topic, HOUR)
     assert key is not None
     return key
 

@@ -39,7 +39,7 @@ def test_an_hour_that_no_disk_was_left_for_leaves_nothing_behind_and_is_landed_w
     text = "x" * 50_000
     records = [json.dumps({"type": number % 50, "text": text}) for number in range(100)]
     log.write_text("".join(f"{at(START, 1)} {record}\n" for record in records) + f"{at(START, 60)} {{}}\n")
-    config = native.loads(
+    config = native.load_text(
         f"source: {{type: lines, options: {{directory: '{log.parents[1]}'}}}}\n"
         f"sinks:\n  - {{name: events, topics: [clicks], bucket: lake, start: {START}, format: {{type: json}}, "
         "layout: {partition_by: [type]}}\n",

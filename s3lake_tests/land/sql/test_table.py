@@ -19,7 +19,7 @@ def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:
 
 
 def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
-    tabulate = Tabulate("t", "bytes", "json", parser.parse("id + 1 AS n, size(o.xs)", None))
+    tabulate = Tabulate("t", "bytes", "json", parser.parse_sql("id + 1 AS n, size(o.xs)", None))
     values = [b'{"id":1,"o":{"xs":[1,2.5,null]}}', b'{"id":"x"}', b'{"id":1e3,"o":{"xs":{"a b":[]}}}', b"true"]
     built = table(tabulate, *({"value": value} for value in values))
     assert list(map(msgspec.json.decode, built.column("__shape").to_pylist())) == [
@@ -48,7 +48,7 @@ def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
     ],
 )
 def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> None:
-    built = table(Tabulate("t", "bytes", "json", parser.parse("id + 1", None)), {"value": value})
+    built = table(Tabulate("t", "bytes", "json", parser.parse_sql("id + 1", None)), {"value": value})
     assert built.column("__refused").to_pylist() == [reason]
 
 
@@ -57,5 +57,5 @@ def test_values_in_sparks_error_are_left_out_if_the_query_names_a_secret(
     monkeypatch: pytest.MonkeyPatch, field: str, shown: str
 ) -> None:
     monkeypatch.setattr(sql_job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
-    tabulate = Tabulate("t", "bytes", "json", parser.parse(f"cast({field} AS BIGINT) AS n", None))
+    tabulate = Tabulate("t", "bytes", "json", parser.parse_sql(f"cast({field} AS BIGINT) AS n", None))
     assert sql_job.describe_failure(ArithmeticError(), tabulate) == f"The value {shown} cannot be cast to BIGINT"

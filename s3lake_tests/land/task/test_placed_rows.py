@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.config.model import Sink
 from s3lake.land.request import stage_values
-from s3lake.land.task.placed_rows import ConvertedRows, PlacedRows, lay_out, split_rows
+from s3lake.land.task.placed_rows import ConvertedRows, PlacedRows, lay_out, split_tombstones
 from s3lake.records.convert.rows.parts_by_schema import Part
 from s3lake.records.layout.object_keys import KeyLayout
 
@@ -47,7 +47,7 @@ def make_part(batch: pa.RecordBatch) -> Part:
 
 
 def place(keys: KeyLayout, batch: pa.RecordBatch, part: Part, *, by_span: bool = False) -> PlacedRows:
-    (rows,) = split_rows(keys, 0, batch, batch, part)
+    (rows,) = split_tombstones(keys, 0, batch, batch, part)
     return lay_out(keys, 0, rows, by_span=by_span)
 
 
@@ -84,7 +84,7 @@ def test_files_with_a_span_count_the_time_of_the_field(by_span: bool, clock: lis
 def test_rows_of_a_fixed_group_carry_only_offsets_and_timestamps() -> None:
     batch = make_batch((NINE, b"a"))
     keys = make_layout(layout={"template": "{topic}/{partition}-{offset}"})
-    (rows,) = split_rows(keys, 0, batch, batch, make_part(batch))
+    (rows,) = split_tombstones(keys, 0, batch, batch, make_part(batch))
     assert rows.records.schema.names == ["offset", "timestamp"]
 
 
@@ -111,7 +111,7 @@ def test_tombstones_have_sidecars_only_and_a_group_of_their_own() -> None:
     keys = make_layout(layout=layout, nulls="write", sidecars={"keys": "json"})
     batch = make_batch((NINE, b"a"), (NINE, None), (NINE, b"c"))
     part = Part(None, {"data": batch.column("value"), "keys": batch.column("value")}, values=batch.column("value"))
-    tombstones, rows = split_rows(keys, 0, batch, batch, part)
+    tombstones, rows = split_tombstones(keys, 0, batch, batch, part)
     assert (tombstones.are_tombstones, rows.are_tombstones) == (True, False)
     assert (set(tombstones.streams), set(rows.streams)) == ({"keys"}, {"data", "keys"})
     tombstones, kept = (lay_out(keys, 0, some, by_span=False) for some in (tombstones, rows))

@@ -19,7 +19,7 @@ def config_of(lake: Lake, topic: str) -> Config:
     objects = "tags: {team: data}, offset_tags: required"
     own = f"s3: {{endpoint_url: '{lake.s3.endpoint_url}', credentials: {{{keys}}}, objects: {{{objects}}}}}"
     text = lake.config_text(f"name: events, topics: ['{topic}'], prefix: raw, format: {{type: parquet}}, {own}")
-    return native.loads(
+    return native.load_text(
         text.replace(f"endpoint_url: '{lake.s3.endpoint_url}'", "endpoint_url: 'http://127.0.0.1:1'", 1), ""
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.index.store.upload import Spill
-from s3lake.records.encode import FileFormat, prepare
+from s3lake.records.encode import FileFormat, prepare_rows
 from s3lake.records.encode.avro_file import AvroEncoder
 from s3lake.records.encode.avro_rows import encode_rows
 from s3lake.records.schema.avro.write_schema import write_schema
@@ -155,8 +155,8 @@ def test_every_row_comes_back(payloads: list[pa.RecordBatch], verbs: list[str]) 
 @given(batches(EVERYTHING))
 def test_batches_can_be_prepared_before_they_are_split(payloads: list[pa.RecordBatch]) -> None:
     form, payload = FileFormat("avro", "snappy"), payloads[0]
-    ready = prepare(form, payload)
+    ready = prepare_rows(form, payload)
     assert read(written(form, [ready.slice(0, 1), ready.take(pa.array([0])), ready.slice(1)])) == plain_rows(
         [payload.slice(0, 1), payload]
     )
-    assert prepare(form, ready) is ready
+    assert prepare_rows(form, ready) is ready

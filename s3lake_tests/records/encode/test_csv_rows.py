@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv as pyarrow_csv
 
-from s3lake.records.encode import FileFormat, prepare
+from s3lake.records.encode import FileFormat, prepare_rows
 from s3lake_tests.kit.codecs import TEXT_CODECS, decompress
 from s3lake_tests.records.encode.tables import FLAT, batches
 from s3lake_tests.records.encode.written_files import LINES, VERBS, batch, written
@@ -59,9 +59,9 @@ def test_finished_lines_are_written_as_they_are() -> None:
 
 def test_batches_can_be_prepared_before_they_are_split() -> None:
     payload = batch(a=[1, 2, 3], b=["x", "y", None])
-    ready = prepare(CSV, payload)
+    ready = prepare_rows(CSV, payload)
     assert written(CSV, [ready.slice(0, 1), ready.take(pa.array([1])), ready.slice(2)]) == written(CSV, [payload])
-    assert prepare(CSV, ready) is ready
+    assert prepare_rows(CSV, ready) is ready
 
 
 def test_the_null_of_a_lone_column_is_neither_an_empty_line_nor_an_empty_text() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from s3lake.records.layout.elements import (
     Reading,
     RecordColumns,
-    decode_json,
+    decode_json_for_key,
     element_texts,
     format_primitive,
     read_field,
@@ -64,7 +64,7 @@ def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str,
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
 def test_a_key_that_is_not_json_is_refused(data: bytes) -> None:
     with pytest.raises(NoObjectKeyError, match="the key is not JSON"):
-        decode_json(data, "the key")
+        decode_json_for_key(data, "the key")
 
 
 READING = Reading("json", "null")
@@ -131,7 +131,7 @@ JSON = st.recursive(
 def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], path: tuple[str, ...]) -> None:
     def whole(value: Any) -> str | None:
         try:
-            return read_field(decode_json(json.dumps(value).encode(), "the value"), path, "a field", "null")
+            return read_field(decode_json_for_key(json.dumps(value).encode(), "the value"), path, "a field", "null")
         except NoObjectKeyError:
             return None
 

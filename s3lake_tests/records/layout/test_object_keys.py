@@ -249,7 +249,7 @@ def test_a_value_that_leads_into_an_index_is_refused(keys: KeyLayout, value: byt
     "value", [b"idxb/b/u/2026-11-21T20", b"deep/er/a", b".indexes/x", b"y/.indexes-old/u/x", b"x/.indexes"]
 )
 def test_a_key_cannot_lead_into_the_index_of_another_sink_of_the_bucket(value: bytes) -> None:
-    config = native.loads(
+    config = native.load_text(
         """
 kafka: {bootstrap_servers: 'x:1'}
 sinks:

@@ -27,7 +27,7 @@ def build_config(
         s3.create_bucket(bucket)
         keys = f"access_key_id: {s3.access_key_id}, secret_access_key: {s3.secret_access_key}"
         text += f"s3: {{endpoint_url: '{s3.endpoint_url}', credentials: {{{keys}}}}}\n"
-    return native.loads(text, "f")
+    return native.load_text(text, "f")
 
 
 def build_connection(server: IggyServer, **settings: str) -> IggyConnection:

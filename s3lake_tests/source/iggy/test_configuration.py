@@ -17,7 +17,7 @@ def text(source: str, sink: str = SINK) -> str:
 
 def refusal(source: str, sink: str = SINK) -> str:
     with pytest.raises(ConfigurationError) as caught:
-        native.loads(text(source, sink), "f")
+        native.load_text(text(source, sink), "f")
     return str(caught.value)
 
 
@@ -25,14 +25,14 @@ IGGY = "{type: iggy, address: 'iggy:8090', username: lake, password: hunter2}"
 
 
 def test_a_server_is_opened_as_it_is_written() -> None:
-    source = open_source(native.loads(text(IGGY), "f"), 3.0)
+    source = open_source(native.load_text(text(IGGY), "f"), 3.0)
     assert isinstance(source, IggySource)
     assert source.place == "iggy iggy:8090"
     assert source.connection == IggyConnection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
 
 
 def test_its_secrets_are_printed_nowhere() -> None:
-    config = native.loads(text(IGGY), "f")
+    config = native.load_text(text(IGGY), "f")
     printed, variables = native.write_native(config)
     shown = [
         printed,
@@ -46,8 +46,8 @@ def test_its_secrets_are_printed_nowhere() -> None:
 
 
 def test_a_source_that_is_written_again_is_read_as_the_same() -> None:
-    config = native.loads(text("{type: iggy, address: 'iggy:3000', transport: http}"), "f")
-    assert native.loads(native.write_native(config)[0], "f") == config
+    config = native.load_text(text("{type: iggy, address: 'iggy:3000', transport: http}"), "f")
+    assert native.load_text(native.write_native(config)[0], "f") == config
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_a_sink_of_kafka_alone_is_refused(old: str, new: str, message: str) -> N
 
 def test_a_source_that_is_not_installed_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"no installed package brings 'other'; there are iggy\."):
-        open_source(native.loads(text("{type: other}"), "f"))
+        open_source(native.load_text(text("{type: other}"), "f"))

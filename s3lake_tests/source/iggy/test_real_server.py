@@ -59,7 +59,7 @@ def test_sent_messages_land_once_and_are_verified(addresses: dict[str, str], tra
     first = hours.key_of_ms(round(time.time() * 1000))
     for partition in (0, 1):
         server.ask("a log", lambda client, to=partition: client.send_messages(transport, "orders", to, messages))
-    config = native.loads(
+    config = native.load_text(
         f"source: {{type: iggy, address: '{server.address}', transport: {transport}, username: {USER}, "
         f"password: {PASSWORD}}}\n"
         f"sinks: [{{name: events, topics: [{transport}.orders], bucket: lake, start: {first}}}]\n",

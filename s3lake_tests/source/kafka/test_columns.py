@@ -201,7 +201,7 @@ class TestAnotherLibrdkafka:
 def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafka) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic("odd", 1, 1)])["odd"].result()
-    config = native.loads(
+    config = native.load_text(
         f"kafka: {{bootstrap_servers: '{kafka.bootstrap_servers}'}}\n"
         f"sinks:\n  - {{name: events, topics: [odd], bucket: lake, start: {START}, format: {{type: json}},"
         " envelope: {fields: [value, headers]}}\n",

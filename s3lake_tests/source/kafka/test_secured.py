@@ -89,7 +89,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     written = yaml.safe_load(lake.config_text(f"name: events, topics: ['{TO_LAND}']"))
     written["kafka"] = {"bootstrap_servers": secured.server(listener), "properties": properties(secured)}
     text = yaml.safe_dump(written)
-    config = native.loads(text, "secured.yaml")
+    config = native.load_text(text, "secured.yaml")
     definitions = build_definitions(config, resources={"spark": SimpleNamespace(spark_session=spark)})
     sensor = definitions.get_repository_def().get_sensor_def(f"kafka_{TO_LAND}".replace("-", "_"))
     with (

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from s3lake.plugins import require_extra
 from s3lake.records.convert.fit.schema_projection import find_holders
-from s3lake.records.convert.read.json.inferred_types import decode_json, infer_type, widen
+from s3lake.records.convert.read.json.inferred_types import decode_checked_json, infer_type, widen
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.arrow_types import arrow_type
@@ -123,7 +123,7 @@ class Contract:
 
     def _find_broken_rule(self, text: bytes) -> str | None:
         try:
-            value = decode_json(text)
+            value = decode_checked_json(text)
         except Conflict as error:
             return str(error)
         return self._find_missing(value) or (_find_broken(self.rules, value) if self.rules else None)
@@ -198,7 +198,7 @@ class Contract:
         if (begin == b"{" and fields_of(recorded)) or (begin == b"[" and fields_of(item_of(recorded))):
             return None  # what is inside of it is looked at by itself
         try:
-            seen = infer_type(decode_json(value), path)
+            seen = infer_type(decode_checked_json(value), path)
         except Conflict as conflict:  # as of a list of several types
             return Departure(path, self.on_type_change, f"field {path!r} fits no column: {conflict}")
         with suppress(Conflict):

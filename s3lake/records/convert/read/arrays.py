@@ -151,7 +151,7 @@ def make_map(value: Build) -> Build:
     return build
 
 
-def make_struct(fields: Mapping[str, tuple[Get, Build]]) -> Build:
+def make_struct_builder(fields: Mapping[str, tuple[Get, Build]]) -> Build:
     """Return a builder of records, each field with what reads it."""
     arrow = [pa.field(name, build([]).type) for name, (_, build) in fields.items()]
 

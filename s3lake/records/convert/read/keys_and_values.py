@@ -16,7 +16,7 @@ from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest,
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
 from s3lake.records.schema.avro import write_schema
-from s3lake.records.schema.columns.details import drop_connect
+from s3lake.records.schema.columns.details import drop_connect_detail
 from s3lake.records.schema.columns.time_units import find_time
 from s3lake.records.schema.connect_schema import Schema
 
@@ -206,8 +206,8 @@ class Column:
         distinct = (
             replace(
                 schema,
-                file=schema.file and write_schema.drop_connect(schema.file),
-                detail=schema.detail and drop_connect(schema.detail),
+                file=schema.file and write_schema.drop_connect_properties(schema.file),
+                detail=schema.detail and drop_connect_detail(schema.detail),
             )
             for schema in self.schemas.distinct
         )

@@ -54,7 +54,7 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
         return _alone(format, pa.record_batch([data], names=["key"])), {}
     limits = Limits(FORMATS[format].rule, most)
     shape = tables.TableShape(None, ("key",), {"key": column.converter}, {}, limits)
-    table = tables.read(shape, rows, {})
+    table = tables.make_table(shape, rows, {})
     refused = {row: f"key: {reason}" for row, reason in table.refused.items()}
     return table.batch and _alone(format, table.batch), refused
 

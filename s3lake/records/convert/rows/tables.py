@@ -81,7 +81,7 @@ class TableShape:
         return Primitive.STRING if CONVERTERS[self.converters[part]].gives == "text" else Primitive.BINARY
 
 
-def read(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
+def make_table(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     """Make a table of rows that have the same schemas, without the rows that readers of all files would see rounded."""
     # A table takes neither of both types for the other, whatever the values are: see `find_unpromotable`.
     arrays, seen = _list_typed(shape, rows) if shape.limits.rule != "iceberg" else ({}, {})

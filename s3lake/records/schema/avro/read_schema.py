@@ -30,7 +30,7 @@ from s3lake.records.schema.columns.types import (
     Primitive,
     Struct,
     Type,
-    make_struct,
+    make_struct_type,
 )
 from s3lake.records.schema.connect_schema import SchemaError
 
@@ -244,7 +244,7 @@ class _NamedTypes:
             for member, node in present.items()
         )
         return SchemaNode(
-            make_struct({member: node.type for member, node in present.items()}),
+            make_struct_type({member: node.type for member, node in present.items()}),
             {"type": "record", "name": f"R{number}", "fields": plain},
             {"type": "record", "name": name, "fields": written} | _list_properties(schema)
             if all(one["type"] for one in written)

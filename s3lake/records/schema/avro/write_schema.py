@@ -177,7 +177,7 @@ def _define_once(schema: Any, types: set[str], fields: set[str]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def drop_connect(schema: bytes) -> bytes:
+def drop_connect_properties(schema: bytes) -> bytes:
     """Return the schema of a file without the properties that only Connect reads."""
     return json.dumps(_drop_connect(json.loads(schema)), separators=(",", ":")).encode()
 

@@ -62,7 +62,7 @@ def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, 
         yield path, before, after
 
 
-def find_type(columns: Columns, path: str) -> Type | None:
+def find_column_type(columns: Columns, path: str) -> Type | None:
     """Return the type at a path, as `order.items[].id`; what a map holds is at `[]` too. Return None if it has none."""
     return _find_type(((join_path("", name), type) for name, type in columns.items()), path)
 

@@ -76,13 +76,13 @@ def strip_to_nullability(detail: Detail) -> Detail:
 
 
 @functools.lru_cache(maxsize=4096)
-def drop_connect(detail: Detail) -> Detail:
+def drop_connect_detail(detail: Detail) -> Detail:
     """Return a detail without the properties that only Connect reads."""
     return structs.replace(
         detail,
         properties=_drop_connect(detail.properties),
         field_properties=_drop_connect(detail.field_properties),
-        inner=tuple(map(drop_connect, detail.inner)),
+        inner=tuple(map(drop_connect_detail, detail.inner)),
     )
 
 

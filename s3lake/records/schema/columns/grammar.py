@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _REST = re.compile(r".+", re.DOTALL)
 
 
-def parse(text: str) -> Type:
+def parse_type(text: str) -> Type:
     """Return the type that `text` names.
 
     Field names of a struct that are not plain names are in double quotes or backticks.

@@ -125,7 +125,7 @@ Spark's `from_protobuf` calls it so (`retain.empty.message.types`).
 """
 
 
-def make_struct(fields: dict[str, Type]) -> Struct:
+def make_struct_type(fields: dict[str, Type]) -> Struct:
     """Return the struct of a schema's fields; one without any has the placeholder, so that set and unset differ."""
     return Struct(fields or {PLACEHOLDER: Primitive.STRING})
 

@@ -32,7 +32,7 @@ from s3lake.records.transform.step.record_values import (
     Header,
     MarkInstants,
     TransformError,
-    decode,
+    decode_side,
     encode,
     make_marker,
     make_unit_marker,
@@ -111,10 +111,10 @@ class _Run:
             try:
                 if key_read:
                     label = "the key"
-                    record.key = decode(raw_key, key_converter, key_marks[row])
+                    record.key = decode_side(raw_key, key_converter, key_marks[row])
                 if value_read:
                     label = "the value"
-                    record.value = decode(raw_value, value_converter, value_marks[row])
+                    record.value = decode_side(raw_value, value_converter, value_marks[row])
                 key, value = record.key, record.value
                 for apply, label in steps:  # noqa: B007 - an error is the last one's
                     if apply(record):
@@ -123,9 +123,9 @@ class _Run:
                     for side, before in (("key", key), ("value", value)):
                         if row in repeated[side] and getattr(record, side) is not before:
                             raise TransformError(repeated[side][row])
-                    new_key = finish(record.key, key, raw_key, key_converter) if key_written else None
+                    new_key = encode_changed_side(record.key, key, raw_key, key_converter) if key_written else None
                     if value_written:
-                        kept.values.append(finish(record.value, value, raw_value, value_converter))
+                        kept.values.append(encode_changed_side(record.value, value, raw_value, value_converter))
                     if key_written:
                         kept.keys.append(new_key)
                     kept.topics.append(record.topic)
@@ -196,11 +196,11 @@ def _make_marker(schema: Schema) -> MarkInstants | None:
     return lambda value: numbers(instants(value))
 
 
-def finish(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes | None:
+def encode_changed_side(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes | None:
     """Return a key or value after the chain as JSON: the same bytes if no step changed it."""
     if after is before and converter == "json":
         return raw
-    return encode(decode(raw, converter) if after is NOT_READ else after)
+    return encode(decode_side(raw, converter) if after is NOT_READ else after)
 
 
 def to_milliseconds(microseconds: int | None) -> int | None:

@@ -24,10 +24,10 @@ from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.schema.columns.types import Struct
 from s3lake.records.transform.chain.chain import Chain, Link
 from s3lake.records.transform.chain.header_column import append_headers, read_headers, replace_column
-from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, finish, to_milliseconds
+from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, encode_changed_side, to_milliseconds
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import Record, Step
-from s3lake.records.transform.step.record_values import NOT_READ, Header, Side, TransformError, decode
+from s3lake.records.transform.step.record_values import NOT_READ, Header, Side, TransformError, decode_side
 from s3lake.records.transform.step.schema_group import Group, Typed
 from s3lake.text.masking import strip_values
 
@@ -150,7 +150,7 @@ class TypedRun:
         lost |= {int(rows[place]): f"the {side}: {reason}" for place, reason in repeated.items()}
         for row, raw in zip(rows.tolist(), values.to_pylist(), strict=True):
             try:
-                opened[row] = _Opened(raw, decode(raw, converter))
+                opened[row] = _Opened(raw, decode_side(raw, converter))
             except TransformError as refusal:
                 lost[row] = f"the {side}: {refusal}"
                 opened[row] = _Opened(raw, None)
@@ -274,7 +274,9 @@ class TypedRun:
         converter = self._get_converter(side)
         opened = before or [_Opened(None, NOT_READ)] * len(after)
         pairs = zip(after, opened, strict=True)
-        return pa.array([finish(value, one.decoded, one.raw, converter) for value, one in pairs], pa.binary())
+        return pa.array(
+            [encode_changed_side(value, one.decoded, one.raw, converter) for value, one in pairs], pa.binary()
+        )
 
     def _join(self, pieces: Sequence[_Piece], refused: dict[int, str], filtered: int) -> Transformed:
         """Put the pieces together, in the order of the batch."""

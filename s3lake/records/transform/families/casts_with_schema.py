@@ -21,7 +21,7 @@ from s3lake.records.transform.step.schema_group import (
     Member,
     Refusals,
     Typed,
-    change_side,
+    change_group_side,
     change_struct,
     close_fields,
     is_required,
@@ -61,7 +61,7 @@ def cast_whole(side: Side, to: str, group: Group) -> Changed:
         whole = Member(typed.schema.type, typed.schema.detail or Detail(), typed.array)
         return to_typed(_cast(whole, to, f"the {side}", refused))
 
-    return change_side(side, cast, group)
+    return change_group_side(side, cast, group)
 
 
 def _cast(member: Member, to: str, what: str, refused: Refusals) -> Member:

@@ -63,7 +63,7 @@ _OF_LENSES: dict[str, Factory] = {
     "InsertWallclockDateTimePart": lenses.insert_wallclock_part,
     "InsertWallclockHeaders": partial(lenses.insert_time_headers, origin="wallclock", rolling=False),
     "RenameHeader": lenses.rename_header,
-    "TimestampConverter": lenses.convert_timestamp,
+    "TimestampConverter": lenses.insert_timestamp_header,
 }
 _OF_DEBEZIUM: dict[str, Factory] = {
     "ExtractNewRecordState": debezium.extract_new_record_state,
@@ -139,7 +139,7 @@ def build_step(
         UnknownTypeError: there is no such type.
         OptionError: an option is missing, unknown or wrong.
     """
-    name = find_type(type_name, factories)
+    name = find_full_name(type_name, factories)
     options = OptionReader(settings, position, exact=exact)
     step = factories[name](options)
     if factories is TRANSFORMS and name.startswith(_CONNECT):
@@ -170,7 +170,7 @@ def list_short_names(factories: Mapping[str, Factory]) -> list[str]:
     return [f"{name}|$Value" if name.endswith("$Key") else name for name in shown]
 
 
-def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
+def find_full_name(type_name: str, factories: Mapping[str, Factory]) -> str:
     """Return the whole name of a type.
 
     Raises:

@@ -132,13 +132,13 @@ def mask_field(options: OptionReader, side: Side) -> Step:
     replacement = options.text("replacement", example="***") if "replacement" in options else None
     return change_object(
         side,
-        lambda value: value | {name: mask_value(name, value.get(name), replacement) for name in fields},
+        lambda value: value | {name: replace_value(name, value.get(name), replacement) for name in fields},
         nulls=True,
         typed=later("connect", "mask_field", side, fields, replacement),
     )
 
 
-def mask_value(name: str, value: Any, replacement: str | None) -> Any:
+def replace_value(name: str, value: Any, replacement: str | None) -> Any:
     """Return the value in place of another one.
 
     Raises:

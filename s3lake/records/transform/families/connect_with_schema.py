@@ -19,7 +19,7 @@ from s3lake.records.convert.read.arrays import Misfit
 from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail, set_property
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
-from s3lake.records.transform.families.connect import mask_value
+from s3lake.records.transform.families.connect import replace_value
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record_values import Side, TransformError, to_header
 from s3lake.records.transform.step.schema_group import (
@@ -28,7 +28,7 @@ from s3lake.records.transform.step.schema_group import (
     Member,
     Refusals,
     Typed,
-    change_side,
+    change_group_side,
     change_struct,
     close_fields,
     drop_refused,
@@ -119,7 +119,7 @@ def mask_field(side: Side, fields: Collection[str], replacement: str | None, gro
                 members[name] = _mask(name, members[name], replacement, refused)
         return replace_typed(typed, members)
 
-    return change_side(side, _only_structs(side, mask), group, nulls=True)
+    return change_group_side(side, _only_structs(side, mask), group, nulls=True)
 
 
 def _only_structs(side: Side, change: Callable[[Typed, Group, Refusals], Typed]) -> Callable[..., Typed]:
@@ -159,7 +159,7 @@ def _mask(name: str, member: Member, replacement: str | None, refused: Refusals)
             empty = pa.array([[]], array.type).take(pa.array(np.zeros(count, np.int64)))
         else:
             (example,) = group_values.to_values(array.slice(int(present[0]), 1), member.type)
-            empty = group_values.repeat(mask_value(name, example, replacement), member.type, count)
+            empty = group_values.repeat(replace_value(name, example, replacement), member.type, count)
     except (TransformError, Misfit) as error:
         reason = (
             str(error) if isinstance(error, TransformError) else f"field {name!r}: replacement is not {member.type}"
@@ -176,7 +176,7 @@ def extract_field(side: Side, path: Sequence[str], group: Group) -> Changed:
         member = find_member(typed, path, side)
         return to_typed(member)
 
-    return change_side(side, extract, group, nulls=True)
+    return change_group_side(side, extract, group, nulls=True)
 
 
 def find_member(typed: Typed, path: Sequence[str], side: str) -> Member:
@@ -206,7 +206,7 @@ def hoist_field(side: Side, field: str, group: Group) -> Changed:
         detail = Detail(required=True, inner=(typed.schema.detail or Detail(),))
         return to_typed(Member(type, detail, array))
 
-    return change_side(side, hoist, group, nulls=True)
+    return change_group_side(side, hoist, group, nulls=True)
 
 
 def flatten(side: Side, delimiter: str, group: Group) -> Changed:
@@ -268,7 +268,7 @@ def value_to_key(fields: Sequence[str], group: Group) -> Changed:
         nameless = Typed(replace(typed.schema, name=None, detail=Detail()), typed.array)
         return close_fields({name: members[name] for name in fields}, nameless)
 
-    groups, refused = change_side("value", _only_structs("value", select), group, nulls=True)
+    groups, refused = change_group_side("value", _only_structs("value", select), group, nulls=True)
     # The value stays what it is.
     kept = np.isin(group.rows, [row for row in group.rows.tolist() if row not in refused])
     before, _ = group.split(kept)
@@ -288,7 +288,7 @@ def set_schema_metadata(side: Side, name: str, version: int | None, group: Group
     return [group.with_side(side, Typed(replace(schema, file=None, detail=detail), typed.array))], {}
 
 
-def fill_defaults(side: Side, typed_step: Callable[[Group], Changed], group: Group) -> Changed:
+def apply_after_defaults(side: Side, typed_step: Callable[[Group], Changed], group: Group) -> Changed:
     """Put the defaults of a schema for nulls of its fields, then apply a transform."""
 
     def fill(typed: Typed, _group: Group, _refused: Refusals) -> Typed:
@@ -297,7 +297,7 @@ def fill_defaults(side: Side, typed_step: Callable[[Group], Changed], group: Gro
         members = {name: member._replace(array=_fill_null(member)) for name, member in open_fields(typed).items()}
         return replace_typed(typed, members)
 
-    filled, refused = change_side(side, fill, group)
+    filled, refused = change_group_side(side, fill, group)
     done: list[Group] = []
     for each in filled:
         groups, reasons = typed_step(each) if len(each) else ([], {})

@@ -16,7 +16,7 @@ from msgspec import structs
 from s3lake.records.schema.columns.details import Detail
 from s3lake.records.schema.columns.types import Primitive, Struct
 from s3lake.records.schema.connect_schema import Schema
-from s3lake.records.transform.families.connect_with_schema import fill_defaults
+from s3lake.records.transform.families.connect_with_schema import apply_after_defaults
 from s3lake.records.transform.families.debezium import (
     DELETED,
     ENVELOPE,
@@ -203,7 +203,7 @@ def _take_row(unwrapping: Unwrapping, dropped: Sequence[str], group: Group, *, d
         return group.with_side("value", to_typed(members["after"]))  # null, with the schema of a row
     group = group.with_side("value", to_typed(members["before" if deleted else "after"]))
     if unwrapping.marks and unwrapping.fills:
-        (group,), _ = fill_defaults("value", lambda filled: ([filled], {}), group)
+        (group,), _ = apply_after_defaults("value", lambda filled: ([filled], {}), group)
     typed = group.side("value")
     row = open_fields(typed)
     if unwrapping.marks:

@@ -25,7 +25,7 @@ from s3lake.records.transform.step.record import (
     resolve_key,
     set_field,
 )
-from s3lake.records.transform.step.record_values import NULL, decode, encode
+from s3lake.records.transform.step.record_values import NULL, decode_side, encode
 from s3lake.text.expressions import compile_pattern
 
 _EXAMPLE = "{key: service, value: {static: api}}"
@@ -225,7 +225,7 @@ def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> F
         message = f"{where}: computed {computed!r} is not allowed; use one of: {', '.join(_COMPUTED)}"
         raise OptionError(message, "fields")
     try:
-        constant = decode(encode(value.get("static")), "json")  # as if it came in a value
+        constant = decode_side(encode(value.get("static")), "json")  # as if it came in a value
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{where}: static {value['static']!r} is not a JSON value", "fields") from None
     return FieldSetting(key, place, _COMPUTED.get(computed or ""), constant, condition)

@@ -26,7 +26,7 @@ from s3lake.records.transform.step.schema_group import (
     Member,
     Refusals,
     Typed,
-    change_side,
+    change_group_side,
     close_fields,
     close_struct,
     open_fields,
@@ -78,7 +78,7 @@ def unwrap_envelope(key: str, group: Group) -> Changed:
         path = resolve_key(_shape(members), key)
         return typed if find_field(_shape(members), path) is MISSING else to_typed(_find(members, path))
 
-    return change_side("value", change, group)
+    return change_group_side("value", change, group)
 
 
 def filter_fields(
@@ -118,7 +118,7 @@ def _change_structs(change: Callable[[dict[str, Member], Group, Refusals], dict[
         after = change(before, group, refused)
         return typed if after is before else close_fields(after, typed)
 
-    return change_side("value", change_it, group)
+    return change_group_side("value", change_it, group)
 
 
 def _shape(members: Mapping[str, Member]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ ReadTime = Callable[[Record], int | None]
 """Returns nanoseconds since 1970, None if the time is null or missing."""
 
 
-def convert_timestamp(options: OptionReader) -> Step:
+def insert_timestamp_header(options: OptionReader) -> Step:
     """Add a timestamp of the record as a header; a null or missing one is a header without a value."""
     header = options.text("header.name", example="ts")
     locale = options.text("locale", "en")

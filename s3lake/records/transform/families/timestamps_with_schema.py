@@ -13,7 +13,7 @@ from s3lake.records.transform.step.schema_group import (
     Member,
     Refusals,
     Typed,
-    change_side,
+    change_group_side,
     close_fields,
     is_required,
     open_fields,
@@ -38,7 +38,7 @@ def convert_timestamp(side: Side, field: str, conversion: TimeConversion, group:
         members[field] = _convert(members[field], conversion, f"field {field!r}", refused)
         return close_fields(members, typed, required=is_required(typed))
 
-    return change_side(side, change, group, nulls=True)
+    return change_group_side(side, change, group, nulls=True)
 
 
 def _convert(member: Member, conversion: TimeConversion, what: str, refused: Refusals) -> Member:

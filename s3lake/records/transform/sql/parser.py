@@ -29,7 +29,7 @@ _LIKES = {"like", "ilike", "rlike"}
 
 
 @lru_cache(maxsize=64)
-def parse(select: str, where: str | None) -> Query:
+def parse_sql(select: str, where: str | None) -> Query:
     """Read a SELECT list and a WHERE condition.
 
     Raises:

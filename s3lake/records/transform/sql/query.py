@@ -157,7 +157,7 @@ def find(fields: Members, path: Path) -> Raw | bytes | None:
     return find(_read_members(member), tuple(rest))
 
 
-def project(query: Query, value: bytes | None, converter: str, computed: Sequence[str]) -> bytes | None:
+def project_value(query: Query, value: bytes | None, converter: str, computed: Sequence[str]) -> bytes | None:
     """Return the value that a query makes of a record's value.
 
     Args:

@@ -175,7 +175,7 @@ _decode_json = msgspec.json.Decoder(float_hook=Decimal).decode
 _encode_json = msgspec.json.Encoder(decimal_format="number", enc_hook=int).encode  # an instant is its number
 
 
-def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None) -> Any:
+def decode_side(data: bytes | None, converter: str, mark: MarkInstants | None = None) -> Any:
     """Decode a key or value.
 
     Args:

@@ -114,7 +114,7 @@ Change = Callable[[Typed, Group, Refusals], Typed]
 """Changes keys or values of a group. Adds records that it refuses; a TransformError refuses all, for their schema."""
 
 
-def change_side(side: Side, change: Change, group: Group, *, nulls: bool = False) -> Changed:
+def change_group_side(side: Side, change: Change, group: Group, *, nulls: bool = False) -> Changed:
     """Apply a change to a key or value; null is left alone, with its schema, unless `nulls`."""
     missing: list[Group] = []
     typed = group.side(side)
@@ -147,7 +147,7 @@ def change_struct(side: Side, change: Change, group: Group) -> Changed:
         require_struct(typed, side)
         return change(typed, group, refused)
 
-    return change_side(side, change_it, group)
+    return change_group_side(side, change_it, group)
 
 
 def require_struct(typed: Typed, side: str) -> None:

@@ -215,7 +215,7 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     columns = pa.table({"text": texts, "type": ["a"] * len(texts), "n": range(len(texts))})
     file = io.BytesIO()
     encoder = TextEncoder(FileFormat("csv", "none", framing=("", "\n", "\n")), file.write)
-    encoder.write(csv_rows.prepare(columns.to_batches()[0]))
+    encoder.write(csv_rows.encode_lines(columns.to_batches()[0]))
     encoder.close()
     (tmp_path / key).write_bytes(file.getvalue())
     return build_table("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")

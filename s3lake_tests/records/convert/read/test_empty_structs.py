@@ -307,7 +307,7 @@ def test_nulls_in_lists_and_maps_are_there(registry: SchemaRegistry, place: str,
 @pytest.mark.parametrize("rule", ["drop", "dead_letter", "fail"])
 def test_the_placeholder_is_no_new_field_of_a_contract(registry: SchemaRegistry, rule: str) -> None:
     made = world(registry, "avro", "parquet", schema={"on_new_field": rule})
-    recorded = {"a": grammar.parse("struct<b: string>")}
+    recorded = {"a": grammar.parse_type("struct<b: string>")}
     stage_records(made, [(None, make(registry, "avro", "a field", is_set=True), [])], recorded)
     assert list(map(leave_out_placeholders, read_landed_rows(made))) == [{"a": {}}]
     assert made.verify().clean
@@ -328,9 +328,9 @@ def test_a_transform_sees_a_struct_without_fields(registry: SchemaRegistry, step
 
 
 def test_the_type_is_written_for_people_and_engines() -> None:
-    type = grammar.parse(EMPTY)
+    type = grammar.parse_type(EMPTY)
     assert str(type) == EMPTY
     assert HIVE.type(type) == f"struct<`{PLACEHOLDER}`:string>"
     assert ROWS.type(type) == f'row("{PLACEHOLDER}" varchar)'
-    joined = unify_columns({"a": type}, {"a": grammar.parse("struct<b: int64>")})
+    joined = unify_columns({"a": type}, {"a": grammar.parse_type("struct<b: int64>")})
     assert str(joined["a"]) == f"struct<{PLACEHOLDER}: string, b: int64>"

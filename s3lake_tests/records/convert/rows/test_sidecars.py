@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake.records.encode.avro_file import prepare
+from s3lake.records.encode.avro_file import encode_datums
 from s3lake.records.encode.column_bytes import ENCODED
 from s3lake.records.schema.columns.limits import explain_unsupported
 from s3lake.records.schema.columns.types import Primitive, Struct
@@ -28,7 +28,7 @@ def conversion(
 
 
 def avro_schema(stream: Any) -> object:
-    return json.loads(prepare(stream).schema.metadata[ENCODED])
+    return json.loads(encode_datums(stream).schema.metadata[ENCODED])
 
 
 def test_only_the_data_stream_is_written_when_there_are_no_sidecars() -> None:

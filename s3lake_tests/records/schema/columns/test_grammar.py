@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.schema.columns.grammar import parse
+from s3lake.records.schema.columns.grammar import parse_type
 from s3lake.records.schema.columns.types import UNKNOWN, List, Primitive, Struct, to_document
 
 
@@ -24,7 +24,7 @@ from s3lake.records.schema.columns.types import UNKNOWN, List, Primitive, Struct
     ],
 )
 def test_a_type_is_read(text: str, kind: Any) -> None:
-    assert to_document({"": parse(text)}) == {"": kind}
+    assert to_document({"": parse_type(text)}) == {"": kind}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_type_is_read(text: str, kind: Any) -> None:
 )
 def test_an_invalid_type_is_refused_with_its_position_and_the_allowed_types(text: str, message: str) -> None:
     with pytest.raises(ValueError, match="position") as error:
-        parse(text)
+        parse_type(text)
     assert message in str(error.value)
 
 
@@ -60,7 +60,7 @@ def test_an_invalid_type_is_refused_with_its_position_and_the_allowed_types(text
     ],
 )
 def test_a_type_is_written_as_it_is_read(written: str) -> None:
-    assert str(parse(written)) == written
+    assert str(parse_type(written)) == written
 
 
 def test_a_type_of_which_nothing_was_seen_yet_is_written_as_unknown() -> None:

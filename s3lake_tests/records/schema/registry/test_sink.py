@@ -20,7 +20,7 @@ def text(converter: str) -> str:
 
 def test_a_connection_is_what_the_configuration_says() -> None:
     registry = "{url: 'http://a:8081, https://b/sr', user: u, password: p, ca_file: /ca.pem, timeout: 2s}"
-    found = native.loads(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
+    found = native.load_text(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
     connection = stage_values.build_conversion(found, "t").registry
     assert connection == Connection(("http://a:8081", "https://b/sr"), "u", "p", ca_file="/ca.pem", timeout=2.0)
 
@@ -55,7 +55,7 @@ def test_avro_needs_a_registry_and_json_schema_none(part: str) -> None:
 def test_protobuf_has_a_registry_or_a_descriptor_set(tmp_path: Path) -> None:
     path = tmp_path / "orders.desc"
     path.write_bytes(b"descriptors")
-    loaded = native.loads(
+    loaded = native.load_text(
         text(f"{{value: protobuf, registry: {{descriptor_set: {path}, message: a.B}}}}"), "s3lake.yaml"
     )
     registry = loaded.sink("e").converter.registry
@@ -76,4 +76,4 @@ def test_protobuf_has_a_registry_or_a_descriptor_set(tmp_path: Path) -> None:
 )
 def test_a_registry_is_one_of_three(registry: str, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
-        native.loads(text(f"{{value: protobuf, registry: {registry}}}"), "s3lake.yaml")
+        native.load_text(text(f"{{value: protobuf, registry: {registry}}}"), "s3lake.yaml")

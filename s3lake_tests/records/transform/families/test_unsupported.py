@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from s3lake.records.transform.families.class_names import TRANSFORMS, UnknownTypeError, build_step, find_type
+from s3lake.records.transform.families.class_names import TRANSFORMS, UnknownTypeError, build_step, find_full_name
 from s3lake.records.transform.families.unsupported import list_foreign
 from s3lake.records.transform.sql import parser
 
@@ -13,7 +13,7 @@ _SQL = re.compile(r'(select|where): "((?:[^"\\]|\\.)*)"')
 
 def refusal(type_name: str) -> str:
     with pytest.raises(UnknownTypeError) as raised:
-        find_type(type_name, TRANSFORMS)
+        find_full_name(type_name, TRANSFORMS)
     return str(raised.value)
 
 
@@ -28,7 +28,7 @@ def test_a_class_of_others_says_what_to_write_instead(class_name: str) -> None:
 @pytest.mark.parametrize(("class_name", "remedy"), list_foreign().items())
 def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy: str) -> None:
     for part, text in _SQL.findall(remedy):
-        parser.parse(text if part == "select" else "*", text if part == "where" else None)
+        parser.parse_sql(text if part == "select" else "*", text if part == "where" else None)
     for name in re.findall(r"\b(?:io|org)\.[\w.]+\.[A-Z]\w+(?:\$\w+)?", remedy):
         known = {full_name.partition("$")[0] for full_name in TRANSFORMS}
         assert name.partition("$")[0] in known, class_name
@@ -51,9 +51,9 @@ def test_short_names_and_unheard_classes_are_told_what_they_are(type_name: str, 
 
 
 def test_short_names_of_kafka_are_its_own() -> None:
-    assert find_type("Filter", TRANSFORMS) == "org.apache.kafka.connect.transforms.Filter"
-    assert find_type("ReplaceField$Value", TRANSFORMS).startswith("org.apache.kafka.")
-    assert find_type("DebeziumTransform", TRANSFORMS) == "org.apache.iceberg.connect.transforms.DebeziumTransform"
+    assert find_full_name("Filter", TRANSFORMS) == "org.apache.kafka.connect.transforms.Filter"
+    assert find_full_name("ReplaceField$Value", TRANSFORMS).startswith("org.apache.kafka.")
+    assert find_full_name("DebeziumTransform", TRANSFORMS) == "org.apache.iceberg.connect.transforms.DebeziumTransform"
 
 
 def test_a_step_of_two_packages_is_the_same() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from s3lake.records.transform.sql.parser import parse
+from s3lake.records.transform.sql.parser import parse_sql
 from s3lake.records.transform.sql.query import ComputedField, CopiedField, Star
 from s3lake.records.transform.sql.spark_functions import FUNCTIONS
 from s3lake.records.transform.sql.sql_words import NODES
@@ -16,7 +16,7 @@ from s3lake_tests.kit.cost import cpu_ratio
 
 
 def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
-    found = parse("a, b.c AS d, `x.y`.z, *, upper(_key) AS k", "b.e > 3 AND _headers['x'] = 'y'")
+    found = parse_sql("a, b.c AS d, `x.y`.z, *, upper(_key) AS k", "b.e > 3 AND _headers['x'] = 'y'")
     assert found.items == (
         CopiedField("a", ("a",)),
         CopiedField("d", ("b", "c")),
@@ -32,26 +32,26 @@ def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
 
 
 def test_everything_and_no_filter() -> None:
-    found = parse("*", None)
+    found = parse_sql("*", None)
     assert (found.items, found.where, found.leaves) == ((Star(),), None, ())
     assert found.keeps_values
     assert not found.needs_spark
 
 
 def test_a_query_that_only_names_fields_needs_no_spark() -> None:
-    assert not parse("a, b.c AS d, * EXCEPT (e), o.*", None).needs_spark
-    assert all(parse(select, None).needs_spark for select in ("a + 1", "_key", "* REPLACE (1 AS a)", "a[0]"))
-    assert parse("*", "a").needs_spark
+    assert not parse_sql("a, b.c AS d, * EXCEPT (e), o.*", None).needs_spark
+    assert all(parse_sql(select, None).needs_spark for select in ("a + 1", "_key", "* REPLACE (1 AS a)", "a[0]"))
+    assert parse_sql("*", "a").needs_spark
 
 
 def test_a_field_is_read_once_if_it_is_read_whole() -> None:
-    assert parse("o.a + 1, size(o)", "p.q.r > p.q.s").leaves == (("o",), ("p", "q", "r"), ("p", "q", "s"))
+    assert parse_sql("o.a + 1, size(o)", "p.q.r > p.q.s").leaves == (("o",), ("p", "q", "r"), ("p", "q", "s"))
 
 
 def test_two_fields_that_differ_in_case_only_are_refused() -> None:
     message = "'o.Id' and 'o.id' differ in case only, and Spark takes them for one field: name one of them"
     with pytest.raises(ValueError, match=message):
-        parse("o.id + 1", "o.Id > 2")
+        parse_sql("o.id + 1", "o.Id > 2")
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,14 @@ def test_two_fields_that_differ_in_case_only_are_refused() -> None:
     ["to_char(a, '999')", "parse_json(a)", "named_struct('a b', a)", "a << 2", "'it''s'", "r'\\d'", "a is not null"],
 )
 def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
-    assert parse(f"{words} AS x", f"{words} = 1").expressions == (f"{words} AS x",)
-    assert parse(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
+    assert parse_sql(f"{words} AS x", f"{words} = 1").expressions == (f"{words} AS x",)
+    assert parse_sql(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
 
 
 def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
-    found = parse("* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None)
+    found = parse_sql(
+        "* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None
+    )
     assert found.items == (
         Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (ComputedField("k k", 0), ComputedField("c", 1))),
         Star(("o",), (("p",),)),
@@ -103,7 +105,7 @@ def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
 )
 def test_more_than_one_record_at_a_time_is_refused(select: str, where: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse(select, where)
+        parse_sql(select, where)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +123,11 @@ def test_more_than_one_record_at_a_time_is_refused(select: str, where: str | Non
 )
 def test_a_function_that_depends_on_more_than_the_record_is_refused_by_name(words: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse(f"{words} AS x", None)
+        parse_sql(f"{words} AS x", None)
     with pytest.raises(ValueError, match=message):
-        parse("*", f"{words} = 1")
+        parse_sql("*", f"{words} = 1")
     with pytest.raises(ValueError, match=message):
-        parse(f"* REPLACE ({words} AS x)", None)
+        parse_sql(f"* REPLACE ({words} AS x)", None)
 
 
 def test_the_documents_name_every_function_that_is_allowed() -> None:
@@ -148,7 +150,7 @@ INFIX |= {name: f"a {name} 'b'" for name in ("ilike", "like", "regexp", "rlike")
 
 def is_read(words: str) -> bool:
     try:
-        return bool(parse(f"{words} AS r", None).items)
+        return bool(parse_sql(f"{words} AS r", None).items)
     except ValueError:
         return False
 
@@ -159,20 +161,20 @@ def test_each_allowed_function_can_be_called() -> None:
 
 
 def test_a_zone_is_given_to_a_function_and_not_by_words_that_spark_does_not_have() -> None:
-    assert parse("from_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
-    assert parse("to_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
-    assert parse("concat(a, ' at time zone ', `at time zone`) AS r", None).leaves == (("a",), ("at time zone",))
+    assert parse_sql("from_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
+    assert parse_sql("to_utc_timestamp(a, 'Asia/Tokyo') AS r", None).leaves == (("a",),)
+    assert parse_sql("concat(a, ' at time zone ', `at time zone`) AS r", None).leaves == (("a",), ("at time zone",))
     with pytest.raises(ValueError, match="Spark has no AT TIME ZONE: write from_utc_timestamp"):
-        parse("a AT TIME ZONE 'UTC' AS r", None)
+        parse_sql("a AT TIME ZONE 'UTC' AS r", None)
 
 
 def test_a_map_of_an_odd_number_of_arguments_is_refused() -> None:
     with pytest.raises(ValueError, match="is not Spark SQL: a function lacks an argument"):
-        parse("map(a) AS r", None)
+        parse_sql("map(a) AS r", None)
 
 
 def test_fields_may_be_called_like_functions() -> None:
-    assert parse("user, `current_date`, o.current_user, uuid", None).items == (
+    assert parse_sql("user, `current_date`, o.current_user, uuid", None).items == (
         CopiedField("user", ("user",)),
         CopiedField("current_date", ("current_date",)),
         CopiedField("current_user", ("o", "current_user")),
@@ -196,7 +198,7 @@ def test_a_query_that_nests_too_deeply_or_is_too_long_is_refused_for_the_cost_of
     names = itertools.count()  # what has been parsed is remembered
 
     def parse_nested(depth: int) -> None:
-        parse(f"{opening * depth}a{next(names)}{closing * depth}", None)
+        parse_sql(f"{opening * depth}a{next(names)}{closing * depth}", None)
 
     def refuse() -> None:
         with pytest.raises(ValueError, match=r"nests too deeply|is too long"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from s3lake.records.transform.sql.parser import parse
-from s3lake.records.transform.sql.query import project
+from s3lake.records.transform.sql.parser import parse_sql
+from s3lake.records.transform.sql.query import project_value
 
 VALUE = (
     b'{"id": 1e2, "Id": 10000000000000000000000, "_key": "own", "secret" : "s", "o": {"b c":1, "a" : [1, "x"]},'
@@ -12,13 +12,13 @@ VALUE = (
 
 
 def projected(select: str, value: bytes = VALUE, converter: str = "json", computed: tuple[str, ...] = ()) -> bytes:
-    result = project(parse(select, None), value, converter, computed)
+    result = project_value(parse_sql(select, None), value, converter, computed)
     assert result is not None
     return result
 
 
 def test_a_filter_alone_keeps_the_value() -> None:
-    assert project(parse("*", "id > 1"), b' {"a" : 1 } ', "json", ()) == b' {"a" : 1 } '
+    assert project_value(parse_sql("*", "id > 1"), b' {"a" : 1 } ', "json", ()) == b' {"a" : 1 } '
 
 
 def test_fields_that_are_named_keep_their_bytes() -> None:
@@ -75,4 +75,4 @@ def test_a_value_that_is_not_an_object_is_the_field_value() -> None:
 
 
 def test_a_record_without_a_value_stays_without() -> None:
-    assert project(parse("id", None), None, "json", ()) is None
+    assert project_value(parse_sql("id", None), None, "json", ()) is None

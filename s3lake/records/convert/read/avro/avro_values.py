@@ -71,7 +71,7 @@ def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusa
         if skipped == 0 or not request.spliced or is_filled:
             reader = replace(reader, schema=replace(reader.schema, file=None))
         finish = _fill_nulls if is_filled else _keep
-        array, is_sound = datum_columns.decode(reader.decode, raw, rows, skipped)
+        array, is_sound = datum_columns.decode_datums(reader.decode, raw, rows, skipped)
         gathering.add(reader.schema, rows[is_sound], finish(array, reader.schema))
         if not is_sound.all():
             refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped, finish)
@@ -123,8 +123,8 @@ def _make_reader(exact: bool, digits: int, text: str, references: References) ->
         name, node = read_schema.read_schema(text, dict(references), exact=exact, digits=digits)
         return _DatumReader(
             Schema(name, node.type, write_schema.write_passthrough_schema(node.written), node.detail),
-            datum_columns.compile_schema(node.plain, node.type),
-            datums.compile_schema(node.plain, node.type),
+            datum_columns.compile_column_reader(node.plain, node.type),
+            datums.compile_datum_reader(node.plain, node.type),
             fold(node.type, arrays.make_leaf, arrays.make_list, _make_struct, arrays.make_map),
         )
     except SchemaError as error:
@@ -133,4 +133,4 @@ def _make_reader(exact: bool, digits: int, text: str, references: References) ->
 
 def _make_struct(fields: dict[str, Build]) -> Build:
     # A wide union has a branch for each field, and each branch is a record of that one field.
-    return arrays.make_struct({name: (methodcaller("get", name), build) for name, build in fields.items()})
+    return arrays.make_struct_builder({name: (methodcaller("get", name), build) for name, build in fields.items()})

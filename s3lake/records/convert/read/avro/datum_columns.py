@@ -50,7 +50,9 @@ Decode = Callable[[Cursor], pa.Array]
 """Reads one value of every record that a cursor is at; of bad records it is any value."""
 
 
-def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def decode_datums(
+    decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the values of the records without a mistake, and which of `rows` these are.
 
     Args:
@@ -73,7 +75,7 @@ def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     return decoded.filter(pa.array(is_sound)), is_sound
 
 
-def compile_schema(plain: Any, type: Type) -> Decode:
+def compile_column_reader(plain: Any, type: Type) -> Decode:
     """Return what reads the values of a schema.
 
     Args:
@@ -239,7 +241,8 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa
 def _record(plain: Any, type: Type) -> Decode:
     types, arrow = fields_of(type), arrow_type(type)
     reads = [
-        (field["name"], compile_schema(field["type"], types.get(field["name"], UNKNOWN))) for field in plain["fields"]
+        (field["name"], compile_column_reader(field["type"], types.get(field["name"], UNKNOWN)))
+        for field in plain["fields"]
     ]
 
     def decode(cursor: Cursor) -> pa.Array:
@@ -254,7 +257,7 @@ def _record(plain: Any, type: Type) -> Decode:
 def _optional(plain: Sequence[Any], type: Type) -> Decode:
     """A union of one type, with or without null."""
     value = next((at for at, one in enumerate(plain) if one != "null"), None)
-    read = compile_schema("null" if value is None else plain[value], type)
+    read = compile_column_reader("null" if value is None else plain[value], type)
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.read_varint()
@@ -268,7 +271,9 @@ def _union(plain: Sequence[Any], type: Type) -> Decode:
     """A union of several types is a struct with a field for each."""
     types, arrow = fields_of(type), arrow_type(type)
     branches = [(at, one["fields"][0]) for at, one in enumerate(plain) if one != "null"]
-    reads = {at: (one["name"], compile_schema(one["type"], types.get(one["name"], UNKNOWN))) for at, one in branches}
+    reads = {
+        at: (one["name"], compile_column_reader(one["type"], types.get(one["name"], UNKNOWN))) for at, one in branches
+    }
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.read_varint()
@@ -292,7 +297,7 @@ def _read_some(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> p
 
 
 def _array(plain: Any, type: Type) -> Decode:
-    read, arrow = compile_schema(plain["items"], item_of(type)), arrow_type(type)
+    read, arrow = compile_column_reader(plain["items"], item_of(type)), arrow_type(type)
     without_bytes = is_weightless(plain["items"])
 
     def decode(cursor: Cursor) -> pa.Array:
@@ -303,7 +308,7 @@ def _array(plain: Any, type: Type) -> Decode:
 
 
 def _map(plain: Any, type: Type) -> Decode:
-    read = compile_schema(plain["values"], item_of(type))
+    read = compile_column_reader(plain["values"], item_of(type))
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (names, values) = _items(cursor, [_text, read])

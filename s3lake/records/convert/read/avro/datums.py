@@ -101,7 +101,7 @@ def is_weightless(plain: Any) -> bool:
     return False
 
 
-def compile_schema(plain: Any, type: Type) -> Read:
+def compile_datum_reader(plain: Any, type: Type) -> Read:
     """Return what reads a value of a schema.
 
     Args:
@@ -209,7 +209,8 @@ def _fit_bytes(read: Read, type: Type, scale: int | None = None) -> Read:
 def _read_record(plain: Any, type: Type) -> Read:
     types = fields_of(type)
     reads = [
-        (field["name"], compile_schema(field["type"], types.get(field["name"], UNKNOWN))) for field in plain["fields"]
+        (field["name"], compile_datum_reader(field["type"], types.get(field["name"], UNKNOWN)))
+        for field in plain["fields"]
     ]
 
     def read(datum: Datum) -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _read_record(plain: Any, type: Type) -> Read:
 
 def _read_union(plain: Sequence[Any], type: Type) -> Read:
     """A union of several types has records of one field as branches: their fields are the struct's."""
-    reads = [_read_primitive("null", UNKNOWN) if one == "null" else compile_schema(one, type) for one in plain]
+    reads = [_read_primitive("null", UNKNOWN) if one == "null" else compile_datum_reader(one, type) for one in plain]
 
     def read(datum: Datum) -> Any:
         return reads[datum.take_index(len(reads), "branches")](datum)
@@ -229,7 +230,7 @@ def _read_union(plain: Sequence[Any], type: Type) -> Read:
 
 
 def _read_array(plain: Any, type: Type) -> Read:
-    item, without_bytes = compile_schema(plain["items"], item_of(type)), is_weightless(plain["items"])
+    item, without_bytes = compile_datum_reader(plain["items"], item_of(type)), is_weightless(plain["items"])
 
     def read(datum: Datum) -> list[Any]:
         return _read_blocks(datum, lambda: _read_within("[]", item, datum), without_bytes=without_bytes)
@@ -238,7 +239,7 @@ def _read_array(plain: Any, type: Type) -> Read:
 
 
 def _read_map(plain: Any, type: Type) -> Read:
-    value = compile_schema(plain["values"], item_of(type))
+    value = compile_datum_reader(plain["values"], item_of(type))
 
     def read(datum: Datum) -> dict[str, Any]:
         return dict(_read_blocks(datum, lambda: (_read_text(datum), _read_within("[]", value, datum))))

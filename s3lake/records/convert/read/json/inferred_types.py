@@ -35,7 +35,7 @@ _UNREADABLE_NAME = "its name has a quote, a backslash or a control character: re
 _decode = msgspec.json.Decoder().decode
 
 
-def decode_json(text: bytes | msgspec.Raw) -> Any:
+def decode_checked_json(text: bytes | msgspec.Raw) -> Any:
     """Decode JSON that passed the gate.
 
     Raises:

@@ -185,7 +185,7 @@ def _compile_defaults(
 
     def fill(text: bytes) -> bytes:
         value = _decode(text)
-        filled = json_schema.fill_defaults(value, document, null_to_default=null_to_default)
+        filled = json_schema.fill_json_defaults(value, document, null_to_default=null_to_default)
         return text if filled is value else _encode(filled)
 
     return fill

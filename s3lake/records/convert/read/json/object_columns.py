@@ -23,11 +23,11 @@ from s3lake.records.convert.read import arrays, value_checks
 from s3lake.records.convert.read.arrays import Build, Misfit
 from s3lake.records.convert.read.json import object_blocks
 from s3lake.records.convert.read.json.exact_integers import find_large_columns
-from s3lake.records.convert.read.json.inferred_types import LARGE, decode_json, infer_type, widen
+from s3lake.records.convert.read.json.inferred_types import LARGE, decode_checked_json, infer_type, widen
 from s3lake.records.convert.read.json.object_blocks import Block, is_foreign, make_block
 from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.schema.columns.arrow_types import arrow_type
-from s3lake.records.schema.columns.changes import find_type
+from s3lake.records.schema.columns.changes import find_column_type
 from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits, Rule, explain_unsupported
 from s3lake.records.schema.columns.types import (
     UNKNOWN,
@@ -230,7 +230,7 @@ class _ObjectReader:
         if isinstance(error, RecursionError):
             return "nested too deeply"
         path = str(error).partition(" - at `$.")[2].rstrip("`").replace("[...]", "[]")
-        type = find_type(self.type.fields, path)
+        type = find_column_type(self.type.fields, path)
         return str(error) if type is None else str(Misfit(type, path))
 
 
@@ -267,7 +267,7 @@ def _make_reader(type: Struct, *, is_strict: bool = False) -> _ObjectReader:
             gc=False,
         )
         gets = {name: (attrgetter(names[name]), build) for name, (_, build) in fields.items()}
-        return record, arrays.make_struct(gets)
+        return record, arrays.make_struct_builder(gets)
 
     decoded, build = fold(type, of_leaf, of_list, of_struct, of_map)
     return _ObjectReader(type, msgspec.json.Decoder(decoded).decode, build)
@@ -307,18 +307,20 @@ class _Look:
             for row in self._find_unfitting(self.rows):
                 self._look(row)
         recorded = self._recorded.columns
-        return frozenset(path for path in self.find_large_doubles() if find_type(recorded, path) != Primitive.DOUBLE)
+        return frozenset(
+            path for path in self.find_large_doubles() if find_column_type(recorded, path) != Primitive.DOUBLE
+        )
 
     def find_large_doubles(self) -> frozenset[str]:
         """Return the paths of columns of doubles in which there are integers beyond 2^53, without declared ones."""
         declared = self._recorded.declared
-        inferred = (path for path in self._large if find_type(declared, path) is None)
-        return frozenset(path for path in inferred if find_type(self.columns, path) == Primitive.DOUBLE)
+        inferred = (path for path in self._large if find_column_type(declared, path) is None)
+        return frozenset(path for path in inferred if find_column_type(self.columns, path) == Primitive.DOUBLE)
 
     def _look(self, row: int) -> None:
         recorded, text, large = self._recorded, self._texts[row], set[str]()
         try:
-            value = decode_json(text)
+            value = decode_checked_json(text)
             if not isinstance(value, dict):
                 raise Conflict("the value is not a JSON object, which a table needs")
             if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind

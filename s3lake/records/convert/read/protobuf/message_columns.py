@@ -27,7 +27,7 @@ from s3lake.records.schema.columns.types import (
     Map,
     Primitive,
     Type,
-    make_struct,
+    make_struct_type,
 )
 from s3lake.records.schema.connect_schema import SchemaError
 from s3lake.records.schema.protobuf import known_files
@@ -64,7 +64,7 @@ class MessageColumn(NamedTuple):
     build: Build
 
 
-def read_message(
+def make_message_column(
     descriptor: Descriptor, path: str, inside: tuple[str, ...] = (), *, exact: bool = False
 ) -> MessageColumn:
     """Return the column of a message; the members of a oneof are a struct of their own, null if none is set.
@@ -107,10 +107,10 @@ def list_fields(descriptor: Descriptor) -> tuple[dict[str, OneofDescriptor], lis
 
 def _make_struct(members: Mapping[str, tuple[Get, MessageColumn]]) -> MessageColumn:
     """Return a struct of members with what reads each; without any it only shows whether it is set."""
-    type = make_struct({name: column.type for name, (_, column) in members.items()})
+    type = make_struct_type({name: column.type for name, (_, column) in members.items()})
     built = {name: (get, column.build) for name, (get, column) in members.items()}
     return MessageColumn(
-        type, arrays.make_struct(built or {PLACEHOLDER: (_get_nothing, _make_leaf(Primitive.STRING).build)})
+        type, arrays.make_struct_builder(built or {PLACEHOLDER: (_get_nothing, _make_leaf(Primitive.STRING).build)})
     )
 
 
@@ -157,7 +157,7 @@ def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...], exa
     if inner is None:
         name = None if field.enum_type is None else _make_namer(field.enum_type)
         return _make_leaf(_PRIMITIVES[field.type], name)
-    return _read_known(field, inner, exact) or read_message(inner, path, inside, exact=exact)
+    return _read_known(field, inner, exact) or make_message_column(inner, path, inside, exact=exact)
 
 
 def _make_leaf(type: Primitive | Decimal, read: Get | None = None) -> MessageColumn:

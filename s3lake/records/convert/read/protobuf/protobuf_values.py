@@ -16,7 +16,7 @@ from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
-from s3lake.records.convert.read.protobuf.message_columns import read_message
+from s3lake.records.convert.read.protobuf.message_columns import make_message_column
 from s3lake.records.convert.read.protobuf.messages import Messages
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
@@ -162,5 +162,5 @@ def _compile_set(descriptors: bytes, name: str, exact: bool) -> _MessageReader |
 
 
 def _compile(descriptor: Descriptor, exact: bool) -> _MessageReader:
-    type, build = read_message(descriptor, descriptor.full_name, exact=exact)
+    type, build = make_message_column(descriptor, descriptor.full_name, exact=exact)
     return _MessageReader(Schema(descriptor.full_name, type), Messages.from_descriptor(descriptor), build)

@@ -19,12 +19,12 @@ def one_by_one() -> Iterator[None]:
     """As if no record could be read together with others."""
 
     with pytest.MonkeyPatch.context() as patch:
-        decode = datum_columns.decode
+        decode = datum_columns.decode_datums
 
         def decode_nothing(decoder: Any, raw: Any, rows: Any, skipped: int) -> Any:
             return decode(decoder, raw, rows[:0], skipped)[0], np.zeros(len(rows), np.bool_)
 
-        patch.setattr(datum_columns, "decode", decode_nothing)
+        patch.setattr(datum_columns, "decode_datums", decode_nothing)
         yield
 
 

@@ -24,8 +24,8 @@ from s3lake_tests.records.schema.registry.server import framed as message
 def read_at_once(schema: Any, datums: list[bytes]) -> int:
     """How many of them are not left to be read one by one."""
     _, node = read_schema.read_schema(json.dumps(schema), {})
-    decode = datum_columns.compile_schema(node.plain, node.type)
-    _, plainly = datum_columns.decode(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
+    decode = datum_columns.compile_column_reader(node.plain, node.type)
+    _, plainly = datum_columns.decode_datums(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
     return int(plainly.sum())
 
 

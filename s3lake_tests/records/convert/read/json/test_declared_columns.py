@@ -32,7 +32,7 @@ def read_objects(
 ) -> tuple[pa.RecordBatch | None, TypeNames, Refusals]:
     """With columns as the user writes them."""
     known, pinned = (
-        {name: grammar.parse(text) for name, text in type_names.items()} for type_names in (columns, given or {})
+        {name: grammar.parse_type(text) for name, text in type_names.items()} for type_names in (columns, given or {})
     )
     batch, united, refused, *_ = object_columns.read_objects(values, known, pinned)
     return batch, {name: str(type) for name, type in united.items()}, refused

@@ -15,7 +15,7 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
-from s3lake.records.schema.columns.changes import find_type
+from s3lake.records.schema.columns.changes import find_column_type
 from s3lake.records.schema.columns.limits import HAS_LARGE, NO_LIMITS, Limits
 from s3lake.records.schema.columns.types import Primitive, from_document, leaf_paths, to_document
 from s3lake.records.schema.columns.union import keep_integers
@@ -281,7 +281,7 @@ def test_a_strange_name_has_a_path_of_its_own(name: str) -> None:
     found = read([{name: ONE}, {**inner, name: TWO}])
     assert found.refused == {}
     (path,) = found.large
-    assert find_type(found.columns, path) == Primitive.INT64
+    assert find_column_type(found.columns, path) == Primitive.INT64
     kept = keep_integers({**found.columns, "z": Primitive.DOUBLE}, [path])
     assert kept == {**found.columns, "z": Primitive.DOUBLE}
     assert leaf_paths(found.columns, [Primitive.INT64]) == [path]
