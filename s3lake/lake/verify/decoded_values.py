@@ -24,13 +24,31 @@ Decode = Callable[[bytes], Any]
 
 
 DIGEST_BYTES = 16
-EXACT = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_LONGEST_INTEGER = 4000
+"""Digits up to which a text becomes an integer of Python, which refuses more than 4300."""
 UNDECODABLE = (struct.error, ValueError, ArithmeticError, RecursionError, LookupError, TypeError, AttributeError)
 """Raised by decoders for bytes that are not a value."""
 _LARGEST = 2**63
-_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _pack = msgspec.msgpack.Encoder(order="sorted", decimal_format="number").encode
 _compact = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class BoundlessNumber(float):
+    """A number whose exponent has more digits than a Decimal's: as a double it is 0 or infinite."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _read_number(text: str) -> Decimal | BoundlessNumber:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        return BoundlessNumber(text)
+
+
+_decode = msgspec.json.Decoder(float_hook=_read_number).decode
 
 
 class SinglePrecision(float):
@@ -72,7 +90,7 @@ def keep(value: Any) -> Any:
 
 
 def parse_exact_json(text: bytes | str) -> Any:
-    """Decode JSON; every number with a fraction is a Decimal.
+    """Decode JSON; every number with a fraction is a Decimal, or a BoundlessNumber, and so are very long integers.
 
     Raises:
         ValueError: it is not JSON.
@@ -80,7 +98,11 @@ def parse_exact_json(text: bytes | str) -> Any:
     try:
         return _decode(text)
     except msgspec.DecodeError:  # numbers beyond 64 bits, lone surrogates, NaN
-        return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
+        return json.loads(text, parse_float=_read_number, parse_int=_read_integer, parse_constant=Decimal)
+
+
+def _read_integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
 
 
 def compact_json(value: Any) -> str:
@@ -113,7 +135,7 @@ def to_column_form(value: Any) -> Any:
         if value and type(value[0]) is tuple:  # a map of a file
             return [[name, to_column_form(inner)] for name, inner in sorted(value, key=lambda entry: str(entry[0]))]
         return [to_column_form(item) for item in value]
-    if of is float or of is SinglePrecision:
+    if of is float or of is SinglePrecision or of is BoundlessNumber:
         return to_float_form(value)
     if of is Decimal:
         return _make_number(_format_digits(value))
@@ -154,6 +176,8 @@ def to_json_form(value: Any) -> Any:
             return _to_number(value)
         if of is Uuid:
             return str(value)
+        if of is BoundlessNumber:
+            return _make_number(value.text)
         if not math.isfinite(value):
             return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
         return _to_number(Decimal(_format_float32(value) if of is SinglePrecision else repr(value)))
@@ -191,7 +215,7 @@ def _to_number(value: Decimal) -> Any:
 
 
 def _format_digits(value: Decimal) -> str:
-    return str(EXACT.normalize(value) + 0) if value else "0"
+    return str(EXACT.normalize(value)) if value else "0"
 
 
 def _format_float32(value: float) -> str:

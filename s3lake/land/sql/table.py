@@ -213,7 +213,7 @@ def read_cell(encoded: Any) -> tuple[str, str, Any]:
     """Return the column, the type and the cell of a field's JSON value; no column if it is missing or null.
 
     Raises:
-        ValueError: the items of a list have different types.
+        ValueError: the items of a list have different types, or an integer would be rounded.
     """
     value = None if encoded is None else msgspec.json.decode(encoded)
     if value is None:
@@ -232,7 +232,9 @@ def _find_type(value: Any) -> Any:
         case bool():
             return "BOOLEAN"
         case int():
-            return "BIGINT" if _SMALLEST <= value <= _LARGEST else "DOUBLE"
+            if _SMALLEST <= value <= _LARGEST:
+                return "BIGINT"
+            return _require_double(value)
         case float():
             return "DOUBLE"
         case str():
@@ -241,9 +243,19 @@ def _find_type(value: Any) -> Any:
             item: Any = NULL
             for element in value:
                 item = _unite(item, _find_type(element))
+            if item == "DOUBLE":
+                for element in value:
+                    _require_double(element)
             return [item]
         case _:
             return {name: _find_type(inner) for name, inner in value.items()}
+
+
+def _require_double(value: Any) -> str:
+    """Return DOUBLE. Raise ValueError for an integer that a double would round."""
+    if isinstance(value, int) and int(float(value)) != value:
+        raise ValueError("an integer that SQL would round to a double: BIGINT has 64 bits, and a double 53")
+    return "DOUBLE"
 
 
 def _unite(left: Any, right: Any) -> Any:

@@ -11,6 +11,8 @@ from s3lake.land.sql.table import Tabulate
 from s3lake.records.transform.sql import parser
 from s3lake.source.record_batches import SCHEMA
 
+ROUNDED = "an integer that SQL would round to a double: BIGINT has 64 bits, and a double 53"
+
 
 def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:
     places = [{"partition": 0, "offset": offset, **row} for offset, row in enumerate(rows)]
@@ -45,6 +47,11 @@ def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
         (b'{"ID":1,"Id":2}', "'id' fits the fields 'ID', 'Id', which differ in case only"),
         (b'{"id":1' + b"0" * 400 + b"}", "a number too large, or nested too deeply"),
         (b"{", "Input data was truncated"),
+        (b'{"id":9223372036854775809}', ROUNDED),
+        (b'{"id":[9007199254740993,0.5]}', ROUNDED),
+        (b'{"id":{"x":[null,-9223372036854775809]}}', ROUNDED),
+        (b'{"id":1e999999999}', "Number out of range"),
+        (b'{"id":%s}' % (b"9" * 100_000), "Integer value out of range"),
     ],
 )
 def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> None:

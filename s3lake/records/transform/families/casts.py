@@ -87,7 +87,7 @@ def _to_integer(bits: int) -> Callable[[Any], int]:
     def to_integer(value: Any) -> int:
         if isinstance(value, str) and not _INTEGER.fullmatch(value):
             raise ValueError
-        if isinstance(value, Decimal) and value.adjusted() > 20:
+        if isinstance(value, Decimal) and value and value.adjusted() > 20:
             raise ValueError
         number = int(value)
         if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):

@@ -118,7 +118,10 @@ def _fill_lines(
                     more[row] = repeated[row]
                     continue
                 text = texts[row]
-                texts[row] = None if text is None else fill(text)
+                try:
+                    texts[row] = None if text is None else fill(text)
+                except msgspec.DecodeError as error:  # numbers that JSON may have, and Python's integers may not
+                    more[row] = f"the defaults of schema id {number} cannot be added: {error}"
     return lines if texts is None else pa.array(texts, pa.binary()), more
 
 
