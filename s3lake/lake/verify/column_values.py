@@ -45,7 +45,7 @@ def cast_cell(type: Type) -> Cast:
     return _CELLS.get(type, _LEAVES[type] or keep)
 
 
-def cast_whole(columns: Mapping[str, Type], name: str, fields: Cast | None) -> Cast | None:
+def choose_cast(columns: Mapping[str, Type], name: str, fields: Cast | None) -> Cast | None:
     """Return what makes JSON a value of the columns, or if it is not a struct of the one that holds whole values.
 
     Args:

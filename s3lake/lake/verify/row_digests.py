@@ -17,7 +17,7 @@ from s3lake.index.commit.documents import File
 from s3lake.lake.objects import avro_objects, content, open_columns
 from s3lake.lake.objects.shape import BYTES, STRING, ObjectShape
 from s3lake.lake.objects.text_records import build_row_reader
-from s3lake.lake.verify.column_values import cast_cell, cast_json, cast_whole, unquote_texts
+from s3lake.lake.verify.column_values import cast_cell, cast_json, choose_cast, unquote_texts
 from s3lake.lake.verify.decode_connect_json import decode_connect
 from s3lake.lake.verify.decoded_values import (
     UNDECODABLE,
@@ -165,7 +165,7 @@ class StreamDigester:
         by_schema = converter == "json_schema"
         cast = unquote_texts if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=by_schema)
         if by_schema and self._spread and not shape.json_as_text:
-            cast = cast_whole(fields_of(shape.columns), self._spread, cast)
+            cast = choose_cast(fields_of(shape.columns), self._spread, cast)
 
         def plain(value: Any) -> Any:
             value = exclude_fields(value, paths)
