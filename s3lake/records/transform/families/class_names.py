@@ -154,7 +154,7 @@ def _read_null_default(step: Step, options: OptionReader) -> Step:
     if not fills or step.typed is None:
         return step
     side = "key" if "key" in step.reads else "value"
-    return replace(step, typed=later("connect", "fill_defaults", side, step.typed))
+    return replace(step, typed=later("connect", "apply_after_defaults", side, step.typed))
 
 
 def shorten(type_name: str) -> str:
