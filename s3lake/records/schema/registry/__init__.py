@@ -46,7 +46,10 @@ MOST_REFERENCES = 1_000
 MOST_TEXT = 16 * 1024 * 1024
 """How many characters a schema may have, together with all that it refers to."""
 _AGAIN = frozenset({408, 429})  # and 5xx
-_REFUSED = frozenset({401, 403})
+_FORBIDDEN = 403
+_REFUSED = frozenset({401, _FORBIDDEN})
+_MOST_SUBJECTS = 3
+"""Subjects that an error names at most."""
 _API_CODES = 40_000  # the API's own codes of errors have five digits; HTTP's statuses are codes of its framework
 
 
@@ -98,6 +101,14 @@ class _Problem(msgspec.Struct):
     message: object = ""
 
 
+class _RefusedError(ConfigurationError):
+    """The registry gives this user no answer."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 _decode_registered = msgspec.json.Decoder(_Registered).decode
 _decode_problem = msgspec.json.Decoder(_Problem).decode
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors are ValueErrors
@@ -143,8 +154,34 @@ class Client:
                 self._unknown.clear()
             self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)
             raise UnknownSchema(reason, error.code) from None
+        except _RefusedError as error:
+            raise ConfigurationError(self._explain_refusal(number, error)) from None
         self._schemas[number] = registered
         return registered
+
+    def _explain_refusal(self, number: int, error: _RefusedError) -> str:
+        """Return which schema is refused, of which subjects, and what to do about it."""
+        subjects = self._list_subjects_of(number) if error.status == _FORBIDDEN else []
+        of = f" of subject {', '.join(map(repr, subjects))}" if subjects else ""
+        others = ""
+        if error.status == _FORBIDDEN and self._schemas:
+            others = (
+                ". It gives other schemas to this user: allow it to read this one's subject too, or leave out the "
+                "topic whose records have this id"
+            )
+        return f"schema id {number}{of}: {error}{others}"
+
+    def _list_subjects_of(self, number: int) -> list[str]:
+        """Return the first subjects of a schema, none if the registry does not list them to this user."""
+        from s3lake.records.schema.registry import bounded_http
+
+        for url in self._connection.urls:
+            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *_UNREADABLE):
+                path = f"{url.rstrip('/')}/schemas/ids/{number}/subjects"
+                answer = bounded_http.get(self._session, self._connection, url, path)
+                if answer.status == 200:
+                    return msgspec.json.decode(answer.body, type=list[str])[:_MOST_SUBJECTS]
+        return []
 
     def newest(self, subject: str) -> RegisteredSchema:
         """The newest schema of a subject; asked for each time.
@@ -154,7 +191,10 @@ class Client:
             TransientError: no address answered.
             ConfigurationError: the registry refused, or another server is at the address.
         """
-        return self._resolve(self._get(f"subjects/{quote(subject, safe='')}/versions/latest"))
+        try:
+            return self._resolve(self._get(f"subjects/{quote(subject, safe='')}/versions/latest"))
+        except _RefusedError as error:
+            raise ConfigurationError(f"subject {subject!r}: {error}") from None
 
     def list_subjects(self) -> frozenset[str] | None:
         """Return the names of all subjects; None if the registry does not list them to this user."""
@@ -214,7 +254,11 @@ class Client:
             subject = quote(reference.subject, safe="")
         except UnicodeEncodeError:
             raise UnknownSchema(f"the subject of its reference {reference.name[:_SHOWN]!r} is not a text") from None
-        return self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true", is_registry=True)
+        try:
+            return self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true", is_registry=True)
+        except _RefusedError as error:
+            place = f"its reference {reference.name[:_SHOWN]!r}, subject {reference.subject[:_SHOWN]!r}"
+            raise _RefusedError(f"{place}: {error}", error.status) from None
 
     def _get(self, path: str, *, is_registry: bool = False) -> _Registered:
         import tenacity
@@ -281,9 +325,10 @@ def _judge(answer: Answer, url: str, *, is_registry: bool) -> _Registered:
     if status in _AGAIN or status >= 500:
         raise _Unavailable(f"HTTP {status}")
     if status in _REFUSED:
-        raise ConfigurationError(
+        raise _RefusedError(
             f"Schema Registry at {url} refuses: HTTP {status}; check user and password, token or cert_file of "
-            "converter.registry, and that this user may read schemas"
+            f"converter.registry, and that this user may read schemas{_quote_problem(answer.body)}",
+            status,
         )
     with suppress(*_UNREADABLE):
         problem = _decode_problem(answer.body)
@@ -293,6 +338,14 @@ def _judge(answer: Answer, url: str, *, is_registry: bool) -> _Registered:
         raise UnknownSchema(f"the registry answers HTTP {status} to its reference")
     to = f", which leads to {answer.location[:_SHOWN]}" if answer.location else ""
     raise ConfigurationError(_no_registry(url, f"HTTP {status}{to}"))
+
+
+def _quote_problem(body: bytes) -> str:
+    """Return what the registry reports about a refusal, in its own form of errors; nothing of another server's page."""
+    with suppress(*_UNREADABLE):
+        message = str(_decode_problem(body).message)[:_SHOWN]
+        return f". It reports {message!r}" if message else ""
+    return ""
 
 
 def _read_registered(body: bytes, url: str, *, is_registry: bool) -> _Registered:

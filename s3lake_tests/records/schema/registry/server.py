@@ -22,6 +22,7 @@ class SchemaRegistry:
         asked: path and Authorization of each request.
         answers: status and body of the next requests, before what is registered counts.
         withheld: ids of schemas that it denies to have.
+        forbidden: ids of schemas that it refuses to give, with 403.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class SchemaRegistry:
         self.asked: list[tuple[str, str | None]] = []
         self.answers: list[tuple[int, bytes]] = []
         self.withheld: set[int] = set()
+        self.forbidden: set[int] = set()
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, int] = {}
 
@@ -59,6 +61,10 @@ class SchemaRegistry:
         match steps:
             case ["schemas", "ids", number] if not _is_int(number):
                 return NO_SUCH_PATH
+            case ["schemas", "ids", number] if int(number) in self.forbidden:
+                return 403, b'{"error_code":40301,"message":"User is denied operation Read"}'
+            case ["schemas", "ids", number, "subjects"]:
+                return 200, json.dumps([name for name, one in self._subjects.items() if one == int(number)]).encode()
             case ["schemas", "ids", number] if int(number) in self._schemas.keys() - self.withheld:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:

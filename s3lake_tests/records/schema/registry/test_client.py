@@ -90,6 +90,48 @@ def test_a_registry_that_refuses_is_an_error_of_the_configuration(registry: Sche
     assert "secret" not in str(caught.value)
 
 
+def test_a_refused_id_is_named_with_its_subject_and_the_remedy_when_others_are_given(registry: SchemaRegistry) -> None:
+    given, refused = registry.add('"string"'), registry.add('"int"', subject="secret-orders")
+    registry.forbidden.add(refused)
+    client = Client(registry.connection)
+    client.schema(given)
+    with pytest.raises(ConfigurationError) as caught:
+        client.schema(refused)
+    message = str(caught.value)
+    assert message.startswith(
+        f"schema id {refused} of subject 'secret-orders': Schema Registry at {registry.url} refuses"
+    )
+    assert "HTTP 403" in message
+    assert "It reports 'User is denied operation Read'" in message
+    assert "It gives other schemas to this user: allow it to read this one's subject too" in message
+    assert client.schema(given).text == '"string"'
+
+
+def test_a_refused_id_is_named_without_a_subject_when_the_registry_does_not_list_it(registry: SchemaRegistry) -> None:
+    registry.answers = [(403, b"<html>"), (403, b"<html>")]
+    with pytest.raises(ConfigurationError, match=r"^schema id 7: Schema Registry at") as caught:
+        Client(registry.connection).schema(7)
+    assert "It gives other schemas" not in str(caught.value)
+
+
+def test_a_refused_reference_is_named_with_its_subject(registry: SchemaRegistry) -> None:
+    low = registry.add('"low"', subject="low")
+    number = registry.add('"top"', refers=[("com.Low", "low")])
+    registry.answers = [(200, b'{"schema":"1","references":[{"name":"com.Low","subject":"low","version":1}]}')]
+    registry.answers += [(403, b"")]
+    with pytest.raises(
+        ConfigurationError, match=f"schema id {number}.*: its reference 'com.Low', subject 'low': Schema"
+    ):
+        Client(registry.connection).schema(number)
+    assert low != number
+
+
+def test_a_refused_subject_is_named(registry: SchemaRegistry) -> None:
+    registry.answers = [(403, b"")]
+    with pytest.raises(ConfigurationError, match=r"^subject 'orders-value': Schema Registry at"):
+        Client(registry.connection).newest("orders-value")
+
+
 @pytest.mark.parametrize("answer", [(404, b"<html>"), (404, b""), (302, b""), (200, b"<html>"), (200, b"{}")])
 def test_an_address_without_a_registry_is_an_error_of_the_configuration(
     registry: SchemaRegistry, answer: tuple[int, bytes]
