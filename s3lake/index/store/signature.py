@@ -21,11 +21,11 @@ def make_authorization(
             `x-amz-content-sha256`.
     """
     path, _, query = target.partition("?")
-    parameters = sorted(part if "=" in part else f"{part}=" for part in query.split("&") if part)
+    parameters = sorted(part.partition("=")[::2] for part in query.split("&") if part)
     names = sorted(headers)
     signed = ";".join(names)
     values = (f"{name}:{' '.join(headers[name].split())}" for name in names)
-    lines = [method, path, "&".join(parameters), *values, "", signed]
+    lines = [method, path, "&".join(map("=".join, parameters)), *values, "", signed]
     request = "\n".join([*lines, headers["x-amz-content-sha256"]])
     moment = headers["x-amz-date"]
     place = f"{moment[:8]}/{scope}/aws4_request"
