@@ -123,3 +123,25 @@ def test_no_test_uses_a_private_name_of_the_package() -> None:
         for name in list_private_names(path.read_text("utf-8"), ours)
     }
     assert uses == OF_OTHERS.keys()
+
+
+# The checker of the trials
+
+
+def _find_module(name: str) -> Path | None:
+    """Return the file of a module of the repository that an import names; the last step may be a name in it."""
+    steps = name.split(".")
+    paths = [ROOT.joinpath(*steps[:count]).with_suffix(".py") for count in (len(steps), len(steps) - 1) if count]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def test_the_checker_of_the_trials_shares_no_code_with_the_package() -> None:
+    """docs/guarantees.md states it: what the checker finds landed, no mistake of the package can have hidden."""
+    left, seen = [ROOT / "trials/checker.py"], set[Path]()
+    while left:
+        path = left.pop()
+        seen.add(path)
+        found = {_find_module(name) for name in _imports(path.read_text("utf-8"))}
+        left += [module for module in found if module is not None and module not in seen]
+    names = {path.relative_to(ROOT).as_posix() for path in seen}
+    assert names == {"trials/checker.py", "trials/truth.py", "s3lake_tests/kit/object_rows.py"}

@@ -1,12 +1,10 @@
 """What stands in the bucket against what stood in Kafka, with no code of the product's: `soak.py` ends with it.
 
-Files are read by pyarrow, fastavro and the standard library, the index as JSON by what docs/design/commit.md says of
+Files are read by the tests' `kit/object_rows.py`, the index as JSON by what docs/design/commit.md says of
 it, Kafka by `truth.py`.
 """
 
 import contextlib
-import gzip
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import boto3
-import fastavro
 import numpy as np
-import pyarrow.parquet as pq
 from botocore.config import Config
 
+from s3lake_tests.kit.object_rows import read_rows
 from trials.truth import Identity, Poison, Truth
 
 INDEX = ".indexes"
@@ -302,13 +299,7 @@ def _since(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> str
 
 
 def _ids(key: str, body: bytes) -> Iterator[str]:
-    if key.endswith(".parquet"):
-        yield from (str(name) for name in pq.read_table(io.BytesIO(body), columns=["id"]).column("id").to_pylist())
-    elif key.endswith(".avro"):
-        yield from (str(row["id"]) for row in fastavro.reader(io.BytesIO(body)) if isinstance(row, dict))
-    else:
-        text = gzip.decompress(body) if key.endswith(".gz") else body
-        yield from (str(json.loads(line)["id"]) for line in text.splitlines() if line)
+    yield from (str(row["id"]) for row in read_rows(key, body, ["id"]))
 
 
 def _letters(body: bytes) -> Iterator[Poison]:

@@ -18,12 +18,13 @@ from typing import Any
 
 import psutil
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
 from s3lake.config import native
+from s3lake_tests.kit.topics import read_topic
 from trials import connector
 from trials.armed import ArmedKafka, ArmedS3
 from trials.catalog import Catalog, Tables
@@ -325,17 +326,8 @@ def _produced(servers: str) -> Truth:
 
 def _consumed(servers: str, topic: str) -> Iterator[Any]:
     """What a reader of committed records gets."""
-    settings = {"group.id": str(uuid.uuid4()), "enable.partition.eof": True, "log_level": 0}
-    consumer = Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed", **settings})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    left, end = PARTITIONS, time.monotonic() + 60
-    while left and time.monotonic() < end:
-        message = consumer.poll(1)
-        if message is not None and message.error() is not None:
-            left -= 1
-        elif message is not None:
-            yield message.partition(), message.key(), message.value(), message.timestamp()[1]
-    consumer.close()
+    for message in read_topic(servers, topic):
+        yield message.partition(), message.key(), message.value(), message.timestamp()[1]
 
 
 def _command(words: Sequence[str], log: Path) -> None:

@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
-from s3lake_tests.demo.records import create_topic, read
 from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake_tests.kit.topics import create_topic, read_topic
 
 pytestmark = pytest.mark.usefixtures("jvm")
 
@@ -26,11 +26,11 @@ def listens(port: int) -> bool:
 
 @pytest.mark.parametrize(("name", "ms"), [("year-2001", 978_307_200_000), ("year-2100", 4_102_444_800_000)])
 def test_timestamps_far_away_are_taken(kafka: EmbeddedKafka, name: str, ms: int) -> None:
-    create_topic(kafka, name)
+    create_topic(kafka.bootstrap_servers, name)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(name, b"x", timestamp=ms)
     assert producer.flush(PATIENCE_S) == 0
-    (record,) = read(kafka, name)
+    (record,) = read_topic(kafka.bootstrap_servers, name)
     assert record.timestamp()[1] == ms
 
 
@@ -49,12 +49,12 @@ def test_a_temporary_broker_leaves_no_process_port_or_file() -> None:
 @pytest.mark.slow("starts a broker of its own")
 def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -> None:
     with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
-        create_topic(kafka, "kept")
+        create_topic(kafka.bootstrap_servers, "kept")
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         producer.produce("kept", b"still here")
         producer.flush(PATIENCE_S)
     with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
-        assert [record.value() for record in read(kafka, "kept")] == [b"still here"]
+        assert [record.value() for record in read_topic(kafka.bootstrap_servers, "kept")] == [b"still here"]
 
 
 @pytest.mark.slow("starts a broker of its own")

@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.events import Fields, Produced, keep_producing, produce_demo
 from s3lake.errors import KafkaUnavailableError
-from s3lake_tests.demo.records import create_topic, read
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
+from s3lake_tests.kit.topics import create_topic, read_topic
 
 RECORDS = 20_000
 HOUR_MS = 3_600_000
@@ -51,7 +51,7 @@ def produced(kafka: EmbeddedKafka, now: datetime, progress: list[int]) -> dict[s
 
 @pytest.fixture(scope="module")
 def messages(kafka: EmbeddedKafka, produced: dict[str, Produced]) -> dict[str, list[Message]]:
-    return {topic: read(kafka, topic) for topic in produced}
+    return {topic: read_topic(kafka.bootstrap_servers, topic) for topic in produced}
 
 
 def every(messages: dict[str, list[Message]]) -> list[Message]:
@@ -129,7 +129,7 @@ def test_each_run_of_the_demo_has_the_same_records(kafka: EmbeddedKafka, now: da
     def values(topics: tuple[str, str]) -> list[list[bytes]]:
         # So few that there are no transactions, which carry the time of the run.
         produce_demo(kafka.bootstrap_servers, 9, now, topics=topics, partitions=1)
-        return [[message.value() for message in read(kafka, topic)] for topic in topics]
+        return [[message.value() for message in read_topic(kafka.bootstrap_servers, topic)] for topic in topics]
 
     once = values(("once-orders", "once-clicks"))
     assert values(("twice-orders", "twice-clicks")) == once
@@ -140,7 +140,7 @@ def test_named_fields_are_in_every_event_and_have_few_values_or_its_time(kafka: 
     fields: Fields = {("timestamp",): True, ("customer_id",): False, ("a", "b"): False, ("ts",): False}
     topics = ("named-orders", "named-clicks")
     produce_demo(kafka.bootstrap_servers, 60, now, topics=topics, partitions=1, fields=fields)
-    read_back = [message for topic in topics for message in read(kafka, topic)]
+    read_back = [message for topic in topics for message in read_topic(kafka.bootstrap_servers, topic)]
     events = [(json.loads(m.value()), m.timestamp()[1]) for m in read_back if is_one_json_document(m.value())]
     assert all(event["timestamp"] == ms for event, ms in events)
     for values in (
@@ -155,7 +155,7 @@ def test_named_fields_are_in_every_event_and_have_few_values_or_its_time(kafka: 
 def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> None:
     topics = ("narrow-orders", "narrow-clicks")
     for topic in topics:
-        create_topic(kafka, topic, partitions=1)
+        create_topic(kafka.bootstrap_servers, topic, partitions=1)
     with pytest.raises(KafkaUnavailableError, match="demo record"):
         produce_demo(kafka.bootstrap_servers, 50, now, topics=topics, partitions=4)
 
@@ -164,7 +164,7 @@ def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> No
 def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafka) -> None:
     topics = ("keep_producing-orders", "keep_producing-clicks")
     for topic in topics:
-        create_topic(kafka, topic)
+        create_topic(kafka.bootstrap_servers, topic)
     stop, sent, began = threading.Event(), [], time.time()
 
     def run() -> None:
@@ -172,9 +172,9 @@ def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafk
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(lambda: sum(len(read(kafka, topic)) for topic in topics) > 10)
+    until(lambda: sum(len(read_topic(kafka.bootstrap_servers, topic)) for topic in topics) > 10)
     stop.set()
     thread.join(PATIENCE_S)
-    messages = [message for topic in topics for message in read(kafka, topic)]
+    messages = [message for topic in topics for message in read_topic(kafka.bootstrap_servers, topic)]
     assert len(messages) == sent[0]
     assert all(message.timestamp()[1] >= int(began * 1000) for message in messages)

@@ -1,23 +1,22 @@
 """Restoring: records are in the topic as they were, each once, wherever a restoration was stopped."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.change import restore as restoring
 from s3lake.land.change.restore import Restore, produce_record, restore_records
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
+from s3lake_tests.kit.topics import read_topic
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, run_change
 
@@ -42,26 +41,13 @@ def as_they_were(world: Parts) -> list[tuple[Any, ...]]:
     ]
 
 
-def consumed(lake: Lake, topic: str, partitions: int = 2) -> list[tuple[Any, ...]]:
+def consumed(lake: Lake, topic: str) -> list[tuple[Any, ...]]:
     """What a reader of committed data gets, by topic-partition."""
-
-    def read() -> Iterator[tuple[Any, ...]]:
-        settings = {"group.id": str(uuid.uuid4()), "auto.offset.reset": "earliest", "enable.partition.eof": "true"}
-        consumer = Consumer({"bootstrap.servers": lake.kafka.bootstrap_servers, "log_level": 0, **settings})
-        try:
-            for partition in range(partitions):
-                consumer.assign([TopicPartition(topic, partition, 0)])
-                while True:
-                    message = consumer.poll(PATIENCE_S)
-                    assert message is not None, f"a timeout: no record and no end within {PATIENCE_S} s"
-                    if message.error() is not None:  # the end of the topic-partition
-                        break
-                    headers = [(name, value) for name, value in message.headers() or ()]
-                    yield partition, message.key(), message.value(), headers, message.timestamp()[1]
-        finally:
-            consumer.close()
-
-    return list(read())
+    messages = read_topic(lake.kafka.bootstrap_servers, topic)
+    return [
+        (one.partition(), one.key(), one.value(), list(one.headers() or ()), one.timestamp()[1])
+        for one in sorted(messages, key=lambda one: one.partition() or 0)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """Tables of assets on real parts: staged by Spark's tasks, and followed by an Iceberg table."""
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from s3lake.demo.embedded_s3 import EmbeddedS3
@@ -18,6 +16,7 @@ from s3lake.land.hour.table_landing import land_table
 from s3lake.land.topic.table_follower import TableFollower
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit import targets
+from s3lake_tests.kit.object_rows import read_rows
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, SIX, Shelf
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def rows(target: TopicSink, hour: str) -> list[Any]:
         for file in sorted(manifest.files, key=lambda one: one.first_offset):
             document = target.store.get(file.key)
             assert document is not None
-            found += pq.read_table(io.BytesIO(document.body)).to_pylist()
+            found += read_rows(file.key, document.body)
     return found
 
 

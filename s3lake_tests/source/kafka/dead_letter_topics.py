@@ -1,14 +1,12 @@
-"""A topic of dead letters: its settings, a producer that does what a test asks, and what is in the topic."""
+"""A topic of dead letters: its settings, and a producer that does what a test asks."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError
 
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget, Header
-from s3lake_tests.kit.cost import PATIENCE_S
 
 
 @dataclass
@@ -61,17 +59,3 @@ class FakeProducer:
 
 
 DEAD_LETTER_TARGET = DeadLetterTarget(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
-
-
-def read_topic(broker: str, name: str, count: int) -> list[Message]:
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "log_level": 0})
-    partitions = consumer.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
-    consumer.assign([TopicPartition(name, one, 0) for one in partitions])
-    found, deadline = [], time.monotonic() + PATIENCE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"a timeout: {len(found)} of {count} records within {PATIENCE_S} s"
-        message = consumer.poll(0.1)
-        if message is not None and not message.error():
-            found.append(message)
-    consumer.close()
-    return found

@@ -18,8 +18,9 @@ from s3lake.records.encode.dead_letter_lines import DeadLetter
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.client_properties import ErrorLog
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget, create, make_producer
+from s3lake_tests.kit.topics import read_topic
 from s3lake_tests.source.kafka import mock_broker
-from s3lake_tests.source.kafka.dead_letter_topics import DEAD_LETTER_TARGET, FakeProducer, read_topic
+from s3lake_tests.source.kafka.dead_letter_topics import DEAD_LETTER_TARGET, FakeProducer
 
 STAMP = 1_767_600_000_000
 REFUSED = DeadLetter(
@@ -216,7 +217,7 @@ def test_a_record_can_be_read_back_as_it_was_also_a_tombstone_and_a_large_one(br
     for value in values:
         outbox.add(structs.replace(REFUSED, value=value))
     outbox.send()
-    messages = read_topic(broker, "read-back", 3)
+    messages = read_topic(broker, "read-back")
     assert [message.value() for message in messages] == values
     for message in messages:
         assert (message.key(), message.timestamp()[1]) == (b"k", STAMP)

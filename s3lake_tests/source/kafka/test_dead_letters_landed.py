@@ -13,8 +13,9 @@ from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake_tests.kit.lake import START, Lake, at
+from s3lake_tests.kit.topics import read_topic
 from s3lake_tests.land.task.task_runs import HOUR_MS, TaskBucket, TaskRecord, build_task, number_records, run_task
-from s3lake_tests.source.kafka.dead_letter_topics import FakeProducer, read_topic
+from s3lake_tests.source.kafka.dead_letter_topics import FakeProducer
 
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "all"}}
 BAD = TaskRecord(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR_MS + 5)
@@ -110,7 +111,7 @@ class TestLake:
         lake.produce(topic, [b'{"n": 1}', b"{ broken", b'{"n": 2}'], at(self.TEN, 5), 0)
         lake.produce(topic, [b"\xff"], at(self.TEN, 6), 1)
         self.land(lake, topic, f"{topic}-dead")
-        found = {one.value(): one for one in read_topic(lake.kafka.bootstrap_servers, f"{topic}-dead", 2)}
+        found = {one.value(): one for one in read_topic(lake.kafka.bootstrap_servers, f"{topic}-dead")}
         assert set(found) == {b"{ broken", b"\xff"}
         broken = dict(found[b"{ broken"].headers() or [])
         assert (found[b"{ broken"].key(), found[b"{ broken"].timestamp()[1]) == (b"k1", at(self.TEN, 5))

@@ -1,29 +1,32 @@
-"""Reading a whole topic back."""
+"""Topics of a broker, created and read back by confluent-kafka's own consumer."""
+
+import time
 
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake_tests.kit.cost import PATIENCE_S
 
 
-def create_topic(kafka: EmbeddedKafka, name: str, partitions: int = 1) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+def create_topic(servers: str, name: str, partitions: int = 1) -> None:
+    """Create a topic, which is there when this returns."""
+    admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(name, partitions)])[name].result()
 
 
-def read(kafka: EmbeddedKafka, topic: str) -> list[Message]:
-    """Everything that a read_committed consumer reads up to the topic's end, in the order of each topic-partition."""
+def read_topic(servers: str, topic: str) -> list[Message]:
+    """Return all that a read_committed consumer reads up to the topic's end, in the order of each topic-partition."""
     consumer = Consumer(
         {
-            "bootstrap.servers": kafka.bootstrap_servers,
+            "bootstrap.servers": servers,
             "group.id": "tests",
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 10,
+            "log_level": 0,
         }
     )
     try:
@@ -34,12 +37,14 @@ def read(kafka: EmbeddedKafka, topic: str) -> list[Message]:
         consumer.assign(starts)
         records: list[Message] = []
         ended: set[int] = set()
+        deadline = time.monotonic() + PATIENCE_S
         while len(ended) < count:
+            assert time.monotonic() < deadline, f"a timeout: {topic} did not end within {PATIENCE_S} s"
             for message in consumer.consume(10_000, timeout=0.1):
                 if message.error() is None:
                     records.append(message)
                 else:
-                    ended.add(message.partition())
+                    ended.add(int(message.partition() or 0))
         return records
     finally:
         consumer.close()
