@@ -133,9 +133,7 @@ def run_rewrite(request: Request) -> None:
             else:
                 landed = target.report(hour)
                 if not landed.tile.landed:
-                    raise IncompleteError(
-                        f"{target.topic} {hour} is not landed as a whole: materialise it before rewriting it"
-                    )
+                    raise IncompleteError(f"{target.topic} {hour} is not complete: land it before you rewrite it")
             row = describe_hour(target.sink.name, target.topic, landed)
             yield Outcome(row, ("" if request.yes else "would be landed again: ") + _format_sums(row))
 

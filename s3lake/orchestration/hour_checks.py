@@ -220,16 +220,17 @@ def _find_materialisation(
 _CHECKS: dict[str, tuple[Callable[[HourState], dg.AssetCheckResult], str]] = {
     "offsets_contiguous": (
         _check_offsets,
-        "Passes when the hour shares its edges with its neighbours, and is landed as a whole if it is closed.",
+        "Passes when the hour begins where the hour before ends, ends where the next one begins, and is complete if "
+        "it is closed.",
     ),
     "rows_equal_offsets": (
         _check_rows,
-        "Passes when every record read is a row, a dead letter, a skipped null or filtered; others hold no record.",
+        "Passes when each record that was read is a row, a dead letter, or counted as skipped, filtered or erased.",
     ),
     "lag": (_check_lag, "Passes when no record of the hour has waited for twice the flush interval."),
     "dead_letters": (
         _check_dead_letters,
-        "Passes when no more records of the hour were refused than errors.threshold allows: none by itself.",
+        "Passes when no more records of the hour were refused than errors.threshold allows: by default none.",
     ),
     "table": (_check_table, "Passes when the table lists the commits that the index has of the hour."),
 }

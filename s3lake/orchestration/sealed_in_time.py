@@ -25,7 +25,8 @@ _NEVER = "9999"  # after every hour
 def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     """Define the check of each topic of `sink`, as one step: for looking at hours again."""
     description = (
-        f"Passes when the hour is sealed, by {format_duration(sink.sealed.within)} after its end at the latest."
+        f"Fails when the hour is not sealed {format_duration(sink.sealed.within)} after its end. "
+        "Passes as soon as it is sealed."
     )
     sealed = [catalog.specs(sink, topic).sealed for topic in catalog.topics[sink.name]]
     with warnings.catch_warnings():

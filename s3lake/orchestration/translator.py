@@ -90,8 +90,8 @@ class SinkTranslator:
         return dg.AssetSpec(
             _with_suffix(landed.key, "sealed"),
             deps=[landed.key],
-            description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and "
-            "checked: what comes after landing follows these.",
+            description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}: complete, and their offsets and "
+            "counts are checked. Assets downstream follow them.",
             partitions_def=_without_current_hour(landed.partitions_def),
             group_name=landed.group_name,
             owners=landed.owners,

@@ -76,13 +76,13 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     Who lists the bucket sees both versions until the old one is swept.
 
     Raises:
-        IncompleteError: the hour is not landed as a whole.
+        IncompleteError: the hour is not complete.
         DataLossError: Kafka no longer has all of its records.
     """
     if head.since is not None and hour < head.since:
         reason = "its topic was deleted since, or a connector landed it; the files are all there is"
         raise DataLossError(f"{index.topic} {hour}: {reason}")
-    unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
+    unfinished = f"{index.topic} {hour} is not complete: land it before you rewrite it"
     if not hours.in_ranges(hour, head.hours):
         raise IncompleteError(unfinished)
     tile, etag = prepare_tile(index, hour, head)

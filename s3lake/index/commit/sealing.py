@@ -48,7 +48,7 @@ class Sealing:
         """Return why `hour` is not sealed. Return None if it is sealed."""
         tile = self.tile(hour)
         if tile is None or not tile.complete:
-            return "it is not landed as a whole"
+            return "it is not complete"
         for earlier, following in self.neighbours(tile):
             if not sealed.is_seamless(earlier, following):
                 return f"the edges of {earlier.hour} and {following.hour} do not meet"

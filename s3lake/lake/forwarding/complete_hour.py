@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class CompleteHour:
-    """One hour of a topic that is landed as a whole.
+    """One hour of a topic that is complete.
 
     Attributes:
         sink: name of the sink, or of its index: a sink that was renamed forwards no hour again.
@@ -87,7 +87,7 @@ class CompleteHour:
         """Read the hour from the index.
 
         Raises:
-            IncompleteError: it is not landed as a whole.
+            IncompleteError: it is not complete.
         """
         index = open_index(sink, topic, store)
         by_hour = read_complete_tiles(index, sink, [hour])

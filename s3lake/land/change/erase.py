@@ -119,7 +119,7 @@ def erase_hours(
 
 
 def erase_hour(target: TopicSink, hour: str, conditions: EraseConditions) -> HourChange:
-    """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them."""
+    """Erase rows of an hour that is complete, and all that is left of the objects that held them."""
     new_keys: dict[str, str] = {}
     change = change_hour(target, hour, REASON, partial(plan_erase, conditions=conditions, new_keys=new_keys))
     delete_replaced_manifests(target.index, hour, REASON)

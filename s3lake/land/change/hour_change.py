@@ -113,7 +113,7 @@ def plan_hour(target: TopicSink, hour: str, plan: Planner) -> Plan | None:
     if manifests is None:
         stored = target.index.tile(hour)
         is_begun = stored is not None and stored[0].commits
-        return Plan(_stay(HourChange(hour, ""), "it is not landed as a whole")) if is_begun else None
+        return Plan(_stay(HourChange(hour, ""), "it is not complete")) if is_begun else None
     try:
         return plan(target, hour, manifests)
     except CannotChange as error:

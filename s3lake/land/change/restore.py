@@ -111,14 +111,14 @@ class Restore:
         """The objects of each hour.
 
         Raises:
-            IncompleteError: an hour is not landed as a whole.
+            IncompleteError: an hour is not complete.
             ConfigurationError: objects do not hold what records were.
         """
         files = {}
         for hour in self.hours:
             manifests = self.target.manifests(hour)
             if manifests is None:
-                raise IncompleteError(f"{self.target.topic} {hour} is not landed as a whole: land it first")
+                raise IncompleteError(f"{self.target.topic} {hour} is not complete: land it first")
             files[hour] = collect_files(manifests, "data", DEAD_LETTERS)
             for manifest in manifests:
                 self._require_parts(manifest)

@@ -41,7 +41,7 @@ class Observer(Protocol):
         """A micro-batch is visible."""
 
     def hour_merged(self, hour: str, outcome: str) -> None:
-        """An hour is landed as a whole, in several commits: what became of them."""
+        """An hour is complete, in several commits: what became of them."""
 
     def table_followed(self, outcome: str, *, behind: bool) -> None:
         """The sink's table was brought to the index, or is behind it, and why."""

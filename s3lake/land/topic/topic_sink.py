@@ -134,7 +134,7 @@ class TopicSink:
 
     @retry_fenced
     def manifests(self, hour: str) -> list[Manifest] | None:
-        """Return the manifests of an hour's commits. Return None if the hour is not landed as a whole."""
+        """Return the manifests of an hour's commits. Return None if the hour is not complete."""
         stored = self.index.tile(hour)
         return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
 

@@ -187,7 +187,7 @@ def test_a_rewrite_waits_for_a_topic_that_the_index_knows_and_says_why_it_replac
 def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
     world.do("A", materialise(0))
 
-    assert refused(world, 0) == "orders 2026-11-20T00 is not landed as a whole: materialise it before rewriting it"
+    assert refused(world, 0) == "orders 2026-11-20T00 is not complete: land it before you rewrite it"
 
 
 def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(whole: World):

@@ -65,9 +65,9 @@ class TestHour:
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
-            ({"partitions": {0: TileRange(10, 15)}}, "it is not landed as a whole"),
-            ({"pending": "d"}, "it is not landed as a whole"),
-            ({"garbage": ("d",)}, "it is not landed as a whole"),
+            ({"partitions": {0: TileRange(10, 15)}}, "it is not complete"),
+            ({"pending": "d"}, "it is not complete"),
+            ({"garbage": ("d",)}, "it is not complete"),
             ({"partitions": {0: TileRange(11, 20, 20)}}, f"the edges of {EIGHT} and {NINE} do not meet"),
             ({"partitions": {0: TileRange(10, 21, 21)}}, f"the edges of {NINE} and {TEN} do not meet"),
             ({"sums": Sums(offsets=10, read=10, landed=9, records=9)}, "its files do not explain its offsets"),

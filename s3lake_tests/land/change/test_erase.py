@@ -300,7 +300,7 @@ def test_an_hour_that_is_under_way_is_said_and_stays() -> None:
     world.tiles[HOUR] = msgspec.structs.replace(tile, partitions=open_spans)
     world.write_index()
     (plan,) = erase_hours(holding(world), [HOUR], person(), yes=False)
-    assert plan.blocker == "it is not landed as a whole"
+    assert plan.blocker == "it is not complete"
 
 
 def test_a_table_of_what_is_asked_is_read_in_its_columns_alone() -> None:
