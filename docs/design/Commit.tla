@@ -122,6 +122,14 @@ FinishCreation(a) ==
     /\ Go(a, [Idle EXCEPT !.at = "create", !.hour = topic.hour, !.seen = topic.new])
     /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
+(* A tile that was announced and not created may be created closed, in one request: an hour without a record. *)
+CreateClosed(a) ==
+    /\ actors[a].at = "idle" /\ Rule("topic") /\ Announced /\ topic.new.end = Open
+    /\ LET end == IF topic.hour = 0 THEN edge ELSE Records
+       IN  Go(a, [Idle EXCEPT !.at = "create", !.hour = topic.hour,
+                  !.seen = [topic.new EXCEPT !.rev = topic.new.rev + 1, !.end = Max(topic.new.committed, end)]])
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
+
 ---------------------------------------------------------------------------
 (* close: at any time, because clocks never decide what is right. *)
 
@@ -372,7 +380,7 @@ Vanish == \E u \in uploads :
 Next ==
     \/ Vanish \/ Arrive
     \/ \E a \in Actors :
-        \/ ReadTopic(a) \/ Announce(a) \/ Create(a) \/ FinishCreation(a) \/ Close(a) \/ Closed(a)
+        \/ ReadTopic(a) \/ Announce(a) \/ Create(a) \/ FinishCreation(a) \/ CreateClosed(a) \/ Close(a) \/ Closed(a)
         \/ Begin(a) \/ Rewrite(a) \/ Switch(a) \/ Refused(a)
         \/ Settle(a) \/ Complete(a) \/ Answered(a) \/ Head(a) \/ Settled(a) \/ Lost(a)
         \/ Follow(a) \/ LoadTable(a) \/ ReadTile(a) \/ Bring(a)

@@ -139,7 +139,7 @@ def read_due_tiles(target: "TopicSink", head: "TopicHead", memory: RouteMemory, 
         second = hours.earliest(_later(complete, memory.looked_again), SECOND_LOOKS_PER_TICK)
         memory.looked_again = second[-1] if second else ""
         chosen.update(second)
-    tiles = [tile for hour in sorted(chosen) if (tile := _tile(target, head, hour))]
+    tiles = [tile for hour in sorted(chosen) if (tile := target.index.announced_tile(head, hour))]
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
     memory.complete = hours.without(hours.merge_ranges([*complete, *hours.ranges(chosen)]), incomplete)
     return tiles
@@ -159,13 +159,6 @@ def at_the_latest(due_ms: int) -> str:
     """Return the phrase for when a tick will request what is due at `due_ms`."""
     moment = datetime.fromtimestamp(due_ms / 1000 + INTERVAL_S, timezone.utc)
     return f"due at {moment:%H:%M:%S} UTC at the latest"
-
-
-def _tile(target: "TopicSink", head: "TopicHead", hour: str) -> "Tile | None":
-    stored = target.index.tile(hour)
-    if stored is None and head.new is not None and head.new.hour == hour:
-        return head.new  # announced and not written yet: its creator crashed, and the next run writes it
-    return stored[0] if stored else None
 
 
 def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]":

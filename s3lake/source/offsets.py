@@ -75,6 +75,13 @@ class Offsets(Protocol):
         """
         ...
 
+    def snapshots(self, topics: Collection[str], hour: str) -> Mapping[str, TopicOffsets]:
+        """Return the offsets of many topics around `hour`, by one question.
+
+        Topics that do not exist are left out, and topics of which a broker does not answer for all just now.
+        """
+        ...
+
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Return log start and last stable offset per topic-partition; empty while the topic does not exist."""
         ...

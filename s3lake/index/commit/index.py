@@ -134,6 +134,13 @@ class TopicIndex:
         """The tile of `hour` and its ETag."""
         return self._read(self.tile_key(hour), _TILE)
 
+    def announced_tile(self, head: TopicHead, hour: str) -> Tile | None:
+        """The tile of `hour`, also if `topic.json` announces it and no process has created it yet."""
+        stored = self.tile(hour)
+        if stored is None and head.new is not None and head.new.hour == hour:
+            return head.new
+        return stored[0] if stored else None
+
     def manifest(self, hour: str, commit: str) -> Manifest | None:
         """The manifest of a commit."""
         stored = self._read(self.manifest_key(hour, commit), _MANIFEST)
@@ -230,8 +237,8 @@ class TopicIndex:
         """Every tile, by hour."""
         head = self.head()
         for hour in hours.expand(head[0].hours) if head else ():
-            if tile := self.tile(hour):
-                yield tile[0]
+            if head is not None and (tile := self.announced_tile(head[0], hour)):
+                yield tile
 
     def newest(self, head: TopicHead) -> Iterator[Tile]:
         """The tiles of the present topic, the newest first, each read when it is asked for."""
@@ -239,8 +246,8 @@ class TopicIndex:
             for hour in (hours.shift(last, -back) for back in range(hours.count([(first, last)]))):
                 if hour < (head.since or hour):
                     return
-                if tile := self.tile(hour):
-                    yield tile[0]
+                if tile := self.announced_tile(head, hour):
+                    yield tile
 
     def _write(self, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
         """Write `document` at `key`. Return its ETag, or None if another document is there.

@@ -25,23 +25,33 @@ class Sealing:
     Attributes:
         head: `topic.json`.
         etag: its ETag, which is only needed to move the watermark.
+        compared: the hour whose first offsets were compared with the end of the hour before already.
     """
 
     index: TopicIndex
     head: TopicHead
     etag: str = ""
+    compared: str | None = None
     _tiles: dict[str, Tile | None] = field(default_factory=dict)
 
     @classmethod
-    def from_tiles(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = (), etag: str = "") -> "Sealing":
+    def from_tiles(
+        cls,
+        index: TopicIndex,
+        head: TopicHead,
+        tiles: Iterable[Tile] = (),
+        etag: str = "",
+        *,
+        compared: str | None = None,
+    ) -> "Sealing":
         """Create it with `tiles` that need not be read."""
-        return cls(index, head, etag, {tile.hour: tile for tile in tiles})
+        return cls(index, head, etag, compared, {tile.hour: tile for tile in tiles})
 
     def tile(self, hour: str) -> Tile | None:
-        """The tile of `hour`; None if there is none."""
+        """The tile of `hour`, also if it is only announced; None if there is none."""
         if hour not in self._tiles:
-            stored = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
-            self._tiles[hour] = stored[0] if stored else None
+            is_listed = hours.in_ranges(hour, self.head.hours)
+            self._tiles[hour] = self.index.announced_tile(self.head, hour) if is_listed else None
         return self._tiles[hour]
 
     def flaw(self, hour: str) -> str | None:
@@ -56,7 +66,7 @@ class Sealing:
 
     def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
         """The tile before that there is and this one, and this one and the one after, where offsets lead on."""
-        before = hours.before(tile.hour, self.head.hours)
+        before = hours.before(tile.hour, self.head.hours) if tile.hour != self.compared else None
         after = hours.after(tile.hour, self.head.hours)
         for hour in (before, after):
             other = self.tile(hour) if hour else None

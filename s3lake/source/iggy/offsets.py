@@ -64,6 +64,10 @@ class IggyOffsets:
 
         return TopicOffsets(*self._ask_each(topic, read))
 
+    def snapshots(self, topics: Collection[str], hour: str) -> Mapping[str, TopicOffsets]:
+        answers = {topic: self.snapshot(topic, hour) for topic in topics}
+        return {topic: answer for topic, answer in answers.items() if answer.exists}
+
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         return self._ask_each(topic, Partition.read_bounds)[1]
 

@@ -6,6 +6,7 @@ clock, so the marker of a back-dated transaction answers for all later hours.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -21,8 +22,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type
 from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.source.kafka import epochs
+from s3lake.source.kafka.answers import clamp_offset, read_description, to_log_range
 from s3lake.source.kafka.client_properties import REMEDY, ErrorLog, hide_secrets, to_librdkafka
-from s3lake.source.offsets import Lag, LogRange, TopicOffsets
+from s3lake.source.offsets import Lag, TopicOffsets
 
 if TYPE_CHECKING:
     from s3lake.source.kafka.reader import KafkaReader
@@ -118,16 +120,36 @@ class KafkaOffsets:
             if topic_id and ask.describe(topic, existed=existed)[0] != topic_id:
                 # Offsets come without an id: a new topic's must not get the id of the old one.
                 raise _Retry("the topic was deleted and created again meanwhile")
-            ranges = {}
-            for partition, (low, last) in bounds.items():
-                first = _clamp(at[partition][0], last)
-                offset, stamp_ms = next[partition]
-                stamp = stamp_ms if 0 <= offset < last else None
-                next_hour = max(first, _clamp(offset, last))
-                ranges[partition] = LogRange(low, last, first, next_hour, ask.epochs.get(partition), stamp)
+            ranges = {
+                partition: to_log_range(*bound, at[partition][0], *next[partition], ask.epochs.get(partition))
+                for partition, bound in bounds.items()
+            }
             return TopicOffsets(topic_id, ranges)
 
         return self._ask(f"the offsets of topic {topic!r}", question)
+
+    def snapshots(self, topics: Collection[str], hour: str) -> Mapping[str, TopicOffsets]:
+        specs = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
+
+        def question(ask: _Query) -> Mapping[str, TopicOffsets]:
+            described = ask.describe_many(topics)
+            keys = [TopicPartition(topic, number) for topic, (_, numbers) in described.items() for number in numbers]
+            # In the order of `snapshot`, and for its reasons.
+            answers = [ask.list_many(keys, spec) for spec in (_EARLIEST, _LATEST, *specs)] if keys else []
+            offsets = {}
+            for topic, (topic_id, numbers) in ask.describe_many(described).items():
+                is_answered = all((topic, number) in of for number in numbers for of in answers)
+                if is_answered and described[topic] == (topic_id, numbers):
+                    ranges = {}
+                    for number in numbers:
+                        low, last, at, next = (of[topic, number] for of in answers)
+                        end = max(low.offset, last.offset)  # see `read_bounds`
+                        of_next = next.offset, next.timestamp
+                        ranges[number] = to_log_range(low.offset, end, at.offset, *of_next, last.leader_epoch)
+                    offsets[topic] = TopicOffsets(topic_id, ranges)
+            return offsets
+
+        return self._ask(f"the offsets of {len(topics)} topics", question)
 
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         return self._ask(f"the offsets of topic {topic!r}", lambda ask: ask.read_bounds(topic, ask.describe(topic)[1]))
@@ -209,7 +231,24 @@ class _Query:
                     return "", []
                 time.sleep(_PAUSE_S)
             else:
-                return str(description.topic_id), sorted(partition.id for partition in description.partitions)
+                return read_description(description)
+
+    def describe_many(self, topics: Collection[str]) -> dict[str, tuple[str, list[int]]]:
+        """Return the id and the partitions of each topic that exists and can be described just now."""
+        asked = self._client.describe_topics(TopicCollection([*topics]), request_timeout=self._remaining_s())
+        described = {}
+        for topic, future in asked.items():
+            with contextlib.suppress(_Retry):
+                described[topic] = read_description(self._await_result(future))
+        return described
+
+    def list_many(self, keys: list[TopicPartition], spec: OffsetSpec) -> dict[tuple[str, int], Any]:
+        """Return what brokers answer at `spec`, by topic and partition. What they do not answer is left out."""
+        answered = {}
+        for key, future in self._list_offsets(keys, spec).items():
+            with contextlib.suppress(_Retry):
+                answered[key.topic, key.partition] = self._await_result(future)
+        return answered
 
     def read_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Return log start and last stable offset."""
@@ -219,7 +258,7 @@ class _Query:
 
     def find_offset_since(self, topic: str, bounds: Mapping[int, tuple[int, int]], epoch_ms: int) -> dict[int, int]:
         (since,) = self.offsets(topic, bounds, OffsetSpec.for_timestamp(epoch_ms))
-        return {partition: _clamp(since[partition], end) for partition, (_, end) in bounds.items()}
+        return {partition: clamp_offset(since[partition], end) for partition, (_, end) in bounds.items()}
 
     def offsets(self, topic: str, partitions: Iterable[int], *specs: OffsetSpec) -> list[dict[int, int]]:
         """Return the offset at each of `specs` by partition, in one request per broker; -1 if there is none."""
@@ -351,8 +390,3 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
             "that only Java's client knows."
         ) from None
     return client, log
-
-
-def _clamp(offset: int, end: int) -> int:
-    """Return the end if no record has the timestamp, and never an offset past what readers get to see."""
-    return end if offset < 0 else min(offset, end)

@@ -196,6 +196,8 @@ class Start:
             "patient": lambda: w.materialise(about, grace=20),
             "recover": lambda: w.recovering(about),
             "close": lambda: w.closing(about),
+            "quiet": lambda: w.closing_quiet_hours(about),
+            "quiet or land": lambda: w.in_turn(w.closing_quiet_hours(about), w.materialise(about)),
             "rewrite": lambda: w.rewriting(about),
             "merge": lambda: c.merging(about),
             "land and merge": lambda: w.in_turn(w.materialise(about, rounds=9), c.merging(about)),

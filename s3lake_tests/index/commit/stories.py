@@ -47,7 +47,7 @@ start = starts(
     ["materialise"] * 5
     + ["backfill"] * 2
     + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
-    + ["clean", "clean old", "read", "close", "patient"],
+    + ["clean", "clean old", "read", "close", "patient", "quiet", "quiet or land", "quiet or land"],
     [0, 0, 0, 1, 2, 4],
 )
 run = st.builds(
@@ -89,6 +89,12 @@ outside = st.one_of(
 EXACTLY_ONCE, PLAIN, WITH_DEAD_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
 TABLES = st.just("tables")
 everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
+quiet = starts(
+    ["quiet"] * 3 + ["quiet or land"] * 2 + ["materialise", "backfill", "close", "clean"], [0, 0, 0, 1], skews=[0]
+)
+hours_are_quiet = st.one_of(
+    *[quiet] * 3, run, run, faulty, faulty, refuse, st.builds(Wait, st.sampled_from([60, 60, 126])), outside
+)
 accept = starts(["accept"], [0], [99], [0])
 change = starts(
     ["land and change"] * 4

@@ -10,7 +10,7 @@ from s3lake import hours
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
 from s3lake.index.commit import clean as clean_module
-from s3lake.index.commit import open_and_close, protocol, recovery
+from s3lake.index.commit import open_and_close, protocol, quiet_hours, recovery
 from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import DEAD_LETTERS, File, Read, TopicHead
 from s3lake.index.commit.operator_decisions import accept_present_log
@@ -19,7 +19,7 @@ from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit import invariants
 from s3lake_tests.index.commit.actors import Actor, Work
 from s3lake_tests.index.commit.bucket import DATA
-from s3lake_tests.index.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
+from s3lake_tests.index.commit.kafka import FIRST_HOUR, MINUTE, TOPIC, ExpiredError, Record, hour
 
 _NO_KEY = re.compile("(?!)")
 KEYS = KeySpace((f"{DATA}{TOPIC}/",), _NO_KEY, _NO_KEY, f"{DATA}{TOPIC}/")
@@ -133,6 +133,22 @@ def closing(number: int) -> Work:
         found = me.index.head()
         if found is not None and hours.in_ranges(hour(number), found[0].hours):
             open_and_close.close_hour(me.index, me.offsets, found[0], hour(number), me.now_ms)
+
+    return work
+
+
+def closing_quiet_hours(number: int) -> Work:
+    """Close hours before this one as long as they have no record, and open the next one each time."""
+
+    def work(me: Actor) -> None:
+        while (found := me.index.head()) is not None:
+            tile = quiet_hours.find_last_tile(found[0])
+            if tile is None or tile.hour >= hour(number):
+                return
+            kafka = me.offsets.snapshot(TOPIC, tile.hour)
+            if quiet_hours.close_quiet_hour(me.index, *found, kafka, start=FIRST_HOUR) is None:
+                return
+            me.world.outcomes["quiet hour"] += 1
 
     return work
 

@@ -50,6 +50,24 @@ def offsets(kafka: EmbeddedKafka) -> KafkaOffsets:
     return KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S)
 
 
+class TestSnapshotsOfManyTopics:
+    def test_snapshots_are_the_same_as_those_of_each_topic(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        one, other = topics.topic(partitions=2), topics.topic()
+        write(topics, one, [at(HOUR), at(HOUR, 5), at(NEXT), at(HOUR, 6)], partition=1)
+        write(topics, other, [at(HOUR)] * 2)
+        asked = offsets.snapshots([one, other, "no-such-topic"], HOUR)
+        assert asked == {topic: offsets.snapshot(topic, HOUR) for topic in (one, other)}
+        assert asked[one].partitions[1].next_stamp_ms == at(NEXT)
+        assert asked[one].partitions[1].epoch is not None
+
+    def test_snapshots_are_empty_if_no_topic_exists(self, offsets: KafkaOffsets) -> None:
+        assert offsets.snapshots(["no-such-topic"], HOUR) == {}
+
+    def test_snapshots_are_an_error_if_the_brokers_do_not_answer(self) -> None:
+        with pytest.raises(KafkaUnavailableError, match=r"did not tell the offsets of 2 topics within 0\.5 s"):
+            KafkaOffsets("127.0.0.1:1", timeout_s=0.5).snapshots(["orders", "clicks"], HOUR)
+
+
 class TestEndsOfManyTopics:
     def test_leave_out_topics_that_do_not_exist(self, topics: Topics, offsets: KafkaOffsets) -> None:
         one, other = topics.topic(partitions=2), topics.topic()
