@@ -6,7 +6,7 @@ checks alone without a partition checks every hour.
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,11 @@ from s3lake.orchestration.sealed_hours import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 
 if TYPE_CHECKING:
+    from s3lake.land.many_topics.quiet_hours import QuietTopic
     from s3lake.land.topic.topic_sink import TopicSink
 
-NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
+OF_OFFSETS = "offsets_contiguous"
+NAMES = (OF_OFFSETS, "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10
 
 
@@ -73,21 +75,58 @@ def check_hours(
     for hour in chosen:
         state = HourState(target, hour, sealing, table_lag.get(hour))
         materialisation = _find_materialisation(instance, key, hour)
-        for name in checks:
-            result = _CHECKS[name][0](state)
-            evaluation = dg.AssetCheckEvaluation(
-                asset_key=key,
-                check_name=name,
-                passed=result.passed,
-                severity=result.severity,
-                metadata=result.metadata,
-                target_materialization_data=materialisation,
-                partition=hour,
-                blocking=False,
-            )
-            evaluations.append(evaluation)
+        evaluations += [_evaluate(state, key, name, materialisation) for name in checks]
     sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
     return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
+
+
+def check_quiet_hours(
+    instance: dg.DagsterInstance, catalog: Catalog, topics: "Sequence[QuietTopic]"
+) -> Iterator[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
+    """Check the hours without a record that a run has closed and materialised, and announce the sealed ones.
+
+    All checks are made. Evaluations of checks that pass because there is no record are not yielded: an event costs more
+    than closing the hour. What one of them finds is yielded, and so is each evaluation of `offsets_contiguous`.
+    """
+    keys = {topic: catalog.key(topic.target.sink, topic.target.topic) for topic in topics}
+    newest = {
+        record.asset_entry.asset_key: record.asset_entry.last_materialization_record
+        for record in instance.get_asset_records(list(keys.values()))
+    }
+    for topic, key in keys.items():
+        target, sealing = topic.target, topic.sealing
+        requested = [landed.tile.hour for landed in topic.closed]
+        for hour in requested:
+            record = newest.get(key)
+            is_newest = record is not None and record.partition_key == hour
+            materialisation = _to_target(record) if record and is_newest else _find_materialisation(instance, key, hour)
+            for name in names_of(target.sink):
+                evaluation = _evaluate(HourState(target, hour, sealing), key, name, materialisation)
+                if name == OF_OFFSETS or not evaluation.passed:
+                    yield evaluation
+        events = seal_events(instance, catalog, target, sealing, requested, target.clock(), announced={})
+        yield from events
+        yield from report_late_hours(instance, target.sink, events)
+
+
+def _evaluate(
+    state: "HourState",
+    key: dg.AssetKey,
+    name: str,
+    materialisation: AssetCheckEvaluationTargetMaterializationData | None,
+) -> dg.AssetCheckEvaluation:
+    """Make a check of an hour."""
+    result = _CHECKS[name][0](state)
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=name,
+        passed=result.passed,
+        severity=result.severity,
+        metadata=result.metadata,
+        target_materialization_data=materialisation,
+        partition=state.hour,
+        blocking=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -211,14 +250,18 @@ def _find_materialisation(
     """Return the materialisation that is checked: without it Dagster takes the result for one of an earlier one."""
     newest = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
     for record in instance.fetch_materializations(newest, limit=1).records:
-        return AssetCheckEvaluationTargetMaterializationData(
-            storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
-        )
+        return _to_target(record)
     return None
 
 
+def _to_target(record: dg.EventLogRecord) -> AssetCheckEvaluationTargetMaterializationData:
+    return AssetCheckEvaluationTargetMaterializationData(
+        storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+    )
+
+
 _CHECKS: dict[str, tuple[Callable[[HourState], dg.AssetCheckResult], str]] = {
-    "offsets_contiguous": (
+    OF_OFFSETS: (
         _check_offsets,
         "Passes when the hour begins where the hour before ends, ends where the next one begins, and is complete if "
         "it is closed.",

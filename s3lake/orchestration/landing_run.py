@@ -18,7 +18,7 @@ from s3lake.index.plan.stamps import find_notices
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import keep_beating
-from s3lake.orchestration.hour_checks import check_hours
+from s3lake.orchestration.hour_checks import check_hours, check_quiet_hours
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.resource_connections import open_topic, spark_session
 
@@ -195,27 +195,45 @@ class LandingRun:
         from s3lake.land.many_topics.landing_threads import land_together
 
         targets = [self._open(topic) for topic in hours_by_topic]
+        self._in_group, began = True, time.monotonic()
+        quiet = self._close_quiet_hours({target: hours_by_topic[target.topic] for target in targets})
+        count, targets = len(targets), [target for target in targets if target not in quiet]
         reports = [TopicReport(self, target, hours_by_topic[target.topic]) for target in targets]
         landings = {
             target: functools.partial(self._land_in_group, target, report)
             for target, report in zip(targets, reports, strict=True)
         }
-        self._in_group, began = True, time.monotonic()
         try:
-            results = land_together(landings, targets[0].spark)
+            results = land_together(landings, targets[0].spark) if targets else {}
         except BaseException:
             for report in reports:
                 report.interrupt()
             raise
         self._in_group = False
-        if (group := targets[0].group) is not None:
+        if (group := [*quiet, *targets][0].group) is not None:
             group.publish({topic: self._reached[topic] for topic in hours_by_topic if topic in self._reached})
         failed = {target.topic: error for target, error in results.items() if error is not None}
         self.context.log.info(
-            f"{len(targets) - len(failed)} of {len(targets)} topics are landed after {time.monotonic() - began:.1f} s; "
-            "the step's output has a line for each hour"
+            f"{count - len(failed)} of {count} topics are landed after {time.monotonic() - began:.1f} s, "
+            f"{len(quiet)} of them without a record; the step's output has a line for each hour"
         )
         return failed
+
+    def _close_quiet_hours(self, hours_by_target: "Mapping[TopicSink, Sequence[str]]") -> "set[TopicSink]":
+        """Close and report hours of topics that have no record in them. Return those topics."""
+        from s3lake.land.many_topics.quiet_hours import close_quiet_hours
+
+        closed: set[TopicSink] = set()
+        for topics in close_quiet_hours(hours_by_target):
+            for topic in topics:
+                self._reached[topic.target.topic] = topic.landed_offsets
+                report = TopicReport(self, topic.target, [landed.tile.hour for landed in topic.closed])
+                for landed in topic.closed:
+                    report.hour_landed(landed)
+            for event in check_quiet_hours(self.context.instance, self.catalog, topics) if topics else ():
+                self.log_event(event)
+            closed.update(topic.target for topic in topics)
+        return closed
 
     def _land_in_group(self, target: "TopicSink", report: "TopicReport", run: "RunTasks") -> None:
         from s3lake.land.hour.landing import land

@@ -37,11 +37,15 @@ def seal_events(
     sealing: Sealing,
     requested: Iterable[str],
     now_ms: int,
+    announced: Mapping[str, str] | None = None,
 ) -> list[dg.AssetMaterialization]:
-    """Return the events of the hours that are sealed, and were not announced with their present content."""
+    """Return the events of the hours that are sealed, and were not announced with their present content.
+
+    `announced` are the contents that were announced; None to ask Dagster.
+    """
     tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
     key = catalog.specs(target.sink, target.topic).sealed.key
-    before = announced_contents(instance, key, [tile.hour for tile in tiles])
+    before = announced_contents(instance, key, [tile.hour for tile in tiles]) if announced is None else announced
     new = [
         tile for tile in tiles if before.get(tile.hour) != digest_commits(tile.commits) and not sealing.flaw(tile.hour)
     ]

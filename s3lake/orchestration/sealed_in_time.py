@@ -83,9 +83,11 @@ def report_late_hours(
     instance: dg.DagsterInstance, sink: Sink, events: Sequence[dg.AssetMaterialization]
 ) -> list[dg.AssetCheckEvaluation]:
     """Return new evaluations of hours that are sealed now and were not in time: they turn green."""
-    if not events:
+    over = _due_hours(sink)  # an hour is evaluated when its time is over, so before that Dagster need not be asked
+    sealed = [str(event.partition) for event in events if hours.in_ranges(str(event.partition), over)]
+    if not sealed:
         return []
-    key, sealed = events[0].asset_key, [str(event.partition) for event in events]
+    key = events[0].asset_key
     return [
         _evaluation(sink, key, hour, passed=True)
         for _, hour, passed in _find_evaluations(instance, [key], sealed)

@@ -9,17 +9,21 @@ import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
+from s3lake import hours
+from s3lake.demo.embedded_kafka import EmbeddedKafka
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.jobs import GroupConfig, parse_group
 from s3lake.orchestration.runs import group_config
-from s3lake.orchestration.translator import hourly, sink_key
+from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import catalog
 
 pytestmark = pytest.mark.timeout(1800)
+THIS_HOUR = hours.key_of_ms(hours.now_ms())
 
 
 class Session:
@@ -36,11 +40,12 @@ class Session:
 class Fleet:
     """Topics of one sink, and runs of many of them in one instance."""
 
-    def __init__(self, lake: Lake, instance: dg.DagsterInstance, count: int) -> None:
+    def __init__(self, lake: Lake, instance: dg.DagsterInstance, count: int, start: str = START) -> None:
         self.lake, self.instance = lake, instance
         self.prefix = f"f{uuid.uuid4().hex[:8]}"
         self.topics = [lake.topic(name=f"{self.prefix}-{number:02}") for number in range(count)]
-        self.config = lake.config(f"name: events, topics_regex: '{self.prefix}-.*', errors: {{retry_interval: 0}}")
+        settings = f"topics_regex: '{self.prefix}-.*', start: {start}, errors: {{retry_interval: 0}}"
+        self.config = lake.config(f"name: events, {settings}")
         self.sink = self.config.sink("events")
         self.definitions = build_definitions(self.config, resources={"spark": Session(lake)})
         self.job = self.definitions.resolve_job_def("land_together_events")
@@ -50,9 +55,9 @@ class Fleet:
         for topic in self.topics:
             self.lake.produce(topic, values(80), at(START, 5))
 
-    def land(self) -> dg.ExecuteInProcessResult:
+    def land(self, span: str = START) -> dg.ExecuteInProcessResult:
         return self.job.execute_in_process(
-            run_config=group_config(catalog(self.sink, *self.topics), self.sink, {START: self.topics}),
+            run_config=group_config(catalog(self.sink, *self.topics), self.sink, {span: self.topics}),
             instance=self.instance,
             raise_on_error=False,
         )
@@ -162,3 +167,38 @@ def test_a_topic_that_matches_since_the_location_was_loaded_is_landed_too(
     assert any(line.startswith(f"{new}: matches topics_regex since the code location was loaded") for line in logs)
     again = build_definitions(fleet.config).resolve_asset_graph()
     assert fleet.key(new) in again.get_all_asset_keys()
+
+
+class TestHourWithoutARecord:
+    """A run of the hour before this one and of this one, and then of this one and the next."""
+
+    @pytest.fixture
+    def fleet(self, kafka: EmbeddedKafka, s3_server: EmbeddedS3, instance: dg.DagsterInstance) -> Fleet:
+        fleet = Fleet(Lake(kafka, s3_server), instance, 3, start=hours.shift(THIS_HOUR, -1))
+        assert fleet.land(f"{fleet.sink.start}..{THIS_HOUR}").success
+        return fleet
+
+    def test_an_hour_is_three_events_of_each_topic(self, fleet: Fleet) -> None:
+        result = fleet.land(f"{THIS_HOUR}..{hours.shift(THIS_HOUR, 1)}")
+        for topic in fleet.topics:
+            key, sealed = fleet.key(topic), sealed_key(fleet.sink, topic)
+            events = [event for event in result.get_asset_materialization_events() if event.asset_key in (key, sealed)]
+            assert [(event.asset_key, event.partition) for event in events] == [(key, THIS_HOUR), (sealed, THIS_HOUR)]
+            checks = [each for each in result.get_asset_check_evaluations() if each.asset_key == key]
+            assert [(each.check_name, each.partition, each.passed) for each in checks] == [
+                ("offsets_contiguous", THIS_HOUR, True)
+            ]
+            (newest,) = fleet.instance.fetch_materializations(key, limit=1).records
+            checked = checks[0].target_materialization_data
+            assert checked is not None
+            assert checked.storage_id == newest.storage_id
+            assert materialisations(fleet.instance, sealed)[-1].metadata["sealed_up_to"].value == THIS_HOUR
+
+    def test_a_record_that_arrives_late_is_landed_by_the_next_run(self, lake: Lake, fleet: Fleet) -> None:
+        following = hours.shift(THIS_HOUR, 1)
+        assert fleet.land(f"{THIS_HOUR}..{following}").success
+        fleet.lake.produce(fleet.topics[0], values(3), at(THIS_HOUR, 5))
+        fleet.lake.session = lake.session
+        assert fleet.land(f"{THIS_HOUR}..{following}").success
+        assert fleet.materialised(fleet.key(fleet.topics[0]))[-1] == (following, 3)
+        assert fleet.materialised(fleet.key(fleet.topics[1]))[-1] == (following, 0)

@@ -100,12 +100,18 @@ def _run_alone(target: TopicSink) -> RunTasks:
     return partial(run_request, SparkTaskRunner(target.reader(), SparkJobs(target.spark)))
 
 
-def _open(target: TopicSink, hour: str) -> TopicHead | None:
+def ensure_store_tried(target: TopicSink) -> None:
+    """Try that the store does what the sink needs, unless that was done a short time ago."""
     sink = target.sink
     if sink.exactly_once:
         ensure_tried(target.store, sink.index_root, sink.root)
     else:
         ensure_keeps_objects(target.store, sink.root)
+
+
+def _open(target: TopicSink, hour: str) -> TopicHead | None:
+    sink = target.sink
+    ensure_store_tried(target)
     first = sink.start if sink.from_ == "earliest" else None
     return open_and_close.open_hour(target.index, target.offsets, hour, earliest_hour=first, now_ms=target.clock())
 
