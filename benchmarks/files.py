@@ -13,10 +13,10 @@ import msgspec
 import s3lake
 from s3lake import hours
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake_tests.kit.s3 import start_s3
 
 HOURS = 1000

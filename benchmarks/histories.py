@@ -17,9 +17,9 @@ from s3lake import hours
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.clean import DAY_MS, clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import add_commit
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import Document
 from s3lake.index.store.memory import MemoryStore

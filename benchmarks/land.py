@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from s3lake.config import model
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land import spark
 from s3lake.land.hour.landing import land
 from s3lake.land.topic.observer import LandedHour

@@ -17,9 +17,9 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.index.commit import open_and_close, protocol
-from s3lake.index.commit.index import TopicIndex
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.commit.topic_index import TopicIndex
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake_tests.kit.s3 import start_s3
 

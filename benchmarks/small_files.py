@@ -23,8 +23,8 @@ from xml.etree import ElementTree
 
 from benchmarks.sink import Bucket, bucket
 from s3lake.index.store.client import make_client
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.signature import make_authorization
 
 Write = Callable[[str, bytes], None]

@@ -61,12 +61,12 @@ VERIFY_MAY_IMPORT = {
     "index.plan.hour_grid": "the hours of a range, by the clock",
     "index.plan.stamps": "the sentences of notices, as a landing has them",
     "index.commit.documents": "documents of the index",
-    "index.commit.index": "reads documents of the index",
+    "index.commit.topic_index": "reads documents of the index",
     "index.store": "S3 itself",
     "lake.objects": "it reads objects, and shares no code with the writer either",
     "records.schema.columns.types": "the types of columns that a manifest has",
     "records.schema.registry": "fetches the text of a schema",
-    "records.schema.registry.connection": "how a registry is reached",
+    "records.schema.registry.registry_connection": "how a registry is reached",
     "records.schema.protobuf.compiler": "Google's compiler, and no meaning",
     "source.offsets": "where a topic begins and ends",
     "source.sources": "sources other than Kafka have no other reader",
@@ -118,6 +118,12 @@ FUNCTIONS_NAMED_TWICE = {
 }
 """Public functions that are defined in several modules, and why: they are implementations of one interface."""
 
+MODULES_NAMED_TWICE = {
+    "offsets": "`source.offsets` has the protocol, each source the offsets that implement it",
+    "reader": "each source has a reader, which implements the protocol of `source.record_batches`",
+}
+"""Names of modules that exist several times, and why."""
+
 HALF = "_with_schema"
 """A transform has a half in `families.connect`, and one for records with a schema in `families.connect_with_schema`."""
 
@@ -131,7 +137,7 @@ PRIVATE = {
     "index.store.private_botocore": "of botocore",
     "land.spark.private_pyspark": "of PySpark",
     "orchestration.private_dagster": "of Dagster, for definitions and sensors",
-    "orchestration.preload.private_dagster": "of Dagster, for run launchers, in processes that load no definitions",
+    "orchestration.preload.private_run_launchers": "of Dagster, in processes that load no definitions",
 }
 """The only modules that use what other packages keep private, each with the reason of each use in it."""
 
@@ -309,7 +315,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
 
 @pytest.mark.long
 def test_workers_import_nothing_heavy() -> None:
-    imported = "sys, s3lake.land.task.pipeline, s3lake.index.store.s3"
+    imported = "sys, s3lake.land.task.pipeline, s3lake.index.store.s3_store"
     program = f"import {imported}; print(*set({HEAVY_FOR_WORKERS}) & sys.modules.keys())"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
@@ -383,6 +389,11 @@ def test_public_functions_have_one_name_only_as_implementations_of_one_interface
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 functions.setdefault(node.name, set()).add(module.removesuffix(HALF))
     assert {name for name, modules in functions.items() if len(modules) > 1} == FUNCTIONS_NAMED_TWICE.keys()
+
+
+def test_modules_have_one_name_only_as_implementations_of_one_interface() -> None:
+    names = Counter(path.stem for path in MODULES.values() if path.stem != "__init__")
+    assert {name for name, number in names.items() if number > 1} == MODULES_NAMED_TWICE.keys()
 
 
 def _private_uses(module: str) -> Iterator[str]:

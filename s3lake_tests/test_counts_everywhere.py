@@ -18,8 +18,8 @@ from s3lake.cli import app
 from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.request import Request
 from s3lake.index.commit.documents import Manifest, Read
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import sum_commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.counts import CountDefinition, Counts, define_counts
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store.memory import MemoryStore

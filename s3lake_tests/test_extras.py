@@ -11,7 +11,7 @@ import pytest
 from s3lake import cli
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.forwarding.mongodb import MongoDB
 from s3lake.lake.forwarding.postgres import Postgres
 from s3lake.lake.readback.arrow_dataset import find_reader
@@ -19,7 +19,7 @@ from s3lake.lake.table.iceberg.iceberg_catalog import open_catalog
 from s3lake.land.change.condition import Condition
 from s3lake.land.spark import shared
 from s3lake.records.schema.protobuf import compiler
-from s3lake.source.iggy.connection import IggyConnection
+from s3lake.source.iggy.iggy_connection import IggyConnection
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -14,8 +14,8 @@ from s3lake.errors import TooManyFilesError
 from s3lake.index.commit import open_and_close
 from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Staged
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake.index.store import COMMIT

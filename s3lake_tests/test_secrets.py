@@ -22,7 +22,7 @@ from s3lake import cli, definitions
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.forwarding.destination import open_destination
 from s3lake.land.hour.landing import land
 from s3lake.land.topic import open_topic_sink

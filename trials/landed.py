@@ -7,7 +7,7 @@ import numpy as np
 
 from s3lake.config.model import Sink
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.land.topic.open_topic_sink import open_topic_sink
 from s3lake.orchestration.translator import sealed_key
 from trials.production import SINK, Production

@@ -18,7 +18,7 @@ from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.clean import DAY_MS
 from s3lake.index.store import PendingUpload
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Lake, at, values

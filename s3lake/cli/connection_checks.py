@@ -15,7 +15,7 @@ from s3lake.index.store import COMMIT, Store
 from s3lake.records.convert.read.converters import CONVERTERS
 
 if TYPE_CHECKING:
-    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3_connection import S3Connection
     from s3lake.lake.forwarding.destination import Destination
     from s3lake.source.offsets import Offsets
 
@@ -25,8 +25,8 @@ Attempt = tuple[str, Callable[[], Sequence[str] | None]]
 
 def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
-    from s3lake.index.store.connection import S3Connection
-    from s3lake.index.store.s3 import S3Store
+    from s3lake.index.store.s3_connection import S3Connection
+    from s3lake.index.store.s3_store import S3Store
     from s3lake.index.store.trial import ensure_keeps_objects, try_store
     from s3lake.lake.forwarding.destination import open_forwards
     from s3lake.source.sources import open_source

@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError, StoreDeniedError
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.index.commit.documents import File
-    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.lake.table.hive import HiveTable
     from s3lake.land.topic.topic_sink import TopicSink
     from s3lake.records.schema.columns.types import Columns
@@ -34,7 +34,7 @@ def run_ddl(
     from botocore.exceptions import BotoCoreError, ClientError
 
     from s3lake.index.store.client import make_client
-    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3_connection import S3Connection
     from s3lake.lake.table.hive import ENGINES
     from s3lake.lake.table.hive.glue import apply
     from s3lake.text.masking import mask_secrets

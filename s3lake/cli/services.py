@@ -56,7 +56,7 @@ def run_spark(
         open_spark(model.Spark(master=address), quiet=request.as_json)
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
-    from s3lake.land.spark.server import serve
+    from s3lake.land.spark.connect_server import serve
     from s3lake.land.spark.starting import tell_start
 
     settings = request.load(to_land=False).spark if request.config else model.Spark()

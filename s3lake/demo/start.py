@@ -322,8 +322,8 @@ def _write_default(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
 
 def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
     """Copy every object, index included: the embedded S3 keeps nothing when it ends."""
-    from s3lake.index.store.connection import S3Connection
-    from s3lake.index.store.s3 import S3Store
+    from s3lake.index.store.s3_connection import S3Connection
+    from s3lake.index.store.s3_store import S3Store
 
     shutil.rmtree(directory, ignore_errors=True)
     connection = S3Connection(s3.endpoint_url, s3.region, True, 10, s3.access_key_id, s3.secret_access_key)

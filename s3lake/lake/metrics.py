@@ -19,7 +19,7 @@ from s3lake.source.offsets import Lag
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.source.offsets import Offsets
 
 A = TypeVar("A")

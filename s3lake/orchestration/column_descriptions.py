@@ -9,7 +9,7 @@ from typing import Any
 from s3lake.config.model import Sink
 from s3lake.config.model.converter import Registry
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.records.convert.read.converters import CONVERTERS
 
 _log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from s3lake.text.quantities import format_wait
 
 if TYPE_CHECKING:
     from s3lake.index.commit.documents import Manifest
-    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.index.plan.tile import Sums, Tile
     from s3lake.index.store import Store
     from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter

@@ -116,7 +116,7 @@ class SinkIOManager(dg.IOManager):
         from s3lake.index.commit.open_and_close import require_owner
         from s3lake.lake.readback.arrow_dataset import find_reader, open_dataset
         from s3lake.lake.readback.committed import open_index, read_complete_tiles
-        from s3lake.lake.readback.spark import read_frame
+        from s3lake.lake.readback.spark_frame import read_frame
         from s3lake.land.topic import open_topic_sink
 
         connection = find_sink_connection(self._resources, self._catalog, self._sink)

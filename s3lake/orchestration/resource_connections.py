@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from s3lake.config.model import Sink
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.orchestration.catalog import Catalog
 
 if TYPE_CHECKING:

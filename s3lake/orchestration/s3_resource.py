@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 
 from s3lake.config import model
 from s3lake.index.store.client import make_client
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 
 
 class S3Resource(dagster_aws.s3.S3Resource):

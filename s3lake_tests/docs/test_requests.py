@@ -5,7 +5,7 @@ import re
 import pytest
 
 from s3lake.index.store import trial
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.upload import PART_BYTES
 from s3lake.land.hour.landing import land
 from s3lake.land.topic.topic_sink import TopicSink

@@ -4,8 +4,8 @@ import msgspec
 
 from s3lake import hours
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import sum_commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile
 
 

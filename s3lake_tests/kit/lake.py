@@ -16,10 +16,10 @@ from s3lake.config import native
 from s3lake.config.model import Config, Sink
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.lake.verify import VerifyReport, verify_against
 from s3lake.lake.verify.kafka_log import KafkaLog

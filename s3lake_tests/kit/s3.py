@@ -12,7 +12,7 @@ from typing import Literal
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import Launch
 from s3lake.errors import ConfigurationError
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 
 Server = Literal["moto", "versitygw", "minio"]
 

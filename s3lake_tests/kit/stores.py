@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from s3lake.index.commit import index
+from s3lake.index.commit import topic_index
 from s3lake.index.store.memory import MemoryStore
 from s3lake_tests.kit.crashes import Crash
 
@@ -96,7 +96,7 @@ def crash_everywhere(store: MemoryStore, change: Callable[[Any], object]) -> Ite
     Yields the place of each crash, with what it left in `store`.
     """
     objects, uploads = dict(store.objects), dict(store.uploads)
-    with mock.patch.object(index, "PAUSES_S", (0.0,)):
+    with mock.patch.object(topic_index, "PAUSES_S", (0.0,)):
         for at in range(1, 1000):
             for after in (False, True):
                 store.objects, store.uploads = dict(objects), dict(uploads)

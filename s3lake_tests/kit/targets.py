@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from s3lake.config.model import Sink
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store import Store
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.kafka.reader import KafkaReader

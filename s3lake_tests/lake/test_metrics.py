@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailableError
 from s3lake.index.commit.documents import TopicHead, Watermark
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 from s3lake.lake import prometheus
 from s3lake.lake.metrics import TopicProgress, read_waiting

@@ -13,7 +13,7 @@ from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.topic import open_topic_sink

@@ -9,7 +9,7 @@ import pytest
 from grpc_tools import protoc
 
 from s3lake.config.model import Sink
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.hour.landing import land
 from s3lake.orchestration import column_descriptions

@@ -13,7 +13,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from s3lake import hours
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.stamps import describe_stamps_ahead
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore

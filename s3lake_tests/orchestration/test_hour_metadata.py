@@ -10,13 +10,13 @@ import pytest
 
 from s3lake.errors import StoreUnavailableError
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 from s3lake.index.store import Document, Store
-from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land.topic.observer import LandedHour
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import dead_letters_metadata, hour_metadata, offset_tables

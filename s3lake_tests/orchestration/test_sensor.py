@@ -11,10 +11,10 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake import hours
 from s3lake.index.commit import sealing
 from s3lake.index.commit.documents import TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration import dagster_names, due_hours, runs, sealed_hours, sensor, sensor_memory, tick
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory

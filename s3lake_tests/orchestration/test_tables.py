@@ -19,9 +19,9 @@ from s3lake.cli import app
 from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.index.commit.index import TopicIndex
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.commit.topic_index import TopicIndex
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.build import build_definitions
 

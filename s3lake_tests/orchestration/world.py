@@ -16,9 +16,9 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.config.model import Config, Sink
 from s3lake.errors import KafkaUnavailableError
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.land.topic import open_topic_sink
 from s3lake.orchestration.catalog import Catalog
 from s3lake.source import sources as sources

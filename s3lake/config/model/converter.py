@@ -11,7 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.records.convert.read.converters import CONVERTERS, list_in_words
 
 if TYPE_CHECKING:
-    from s3lake.records.schema.registry.connection import Connection
+    from s3lake.records.schema.registry.registry_connection import Connection
 
 ConverterType = Annotated[str, one_of(CONVERTERS)]
 
@@ -90,7 +90,7 @@ class Registry(ConfigModel):
     @property
     def connection(self) -> "Connection":
         """The connection as plain values, which are sent to the workers."""
-        from s3lake.records.schema.registry.connection import Connection
+        from s3lake.records.schema.registry.registry_connection import Connection
 
         advice = "give the file of an Avro schema, JSON"
         try:

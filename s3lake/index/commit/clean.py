@@ -18,9 +18,9 @@ from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import StoreDeniedError
 from s3lake.index.commit.commit_files import map_in_parallel
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.recovery import fence_commit, settle_pending_commit, sweep_garbage
 from s3lake.index.commit.replacing_attempts import REWRITE
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 
 _log = logging.getLogger(__name__)

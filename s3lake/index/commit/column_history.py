@@ -9,8 +9,8 @@ import msgspec
 
 from s3lake.errors import MissingDocumentError
 from s3lake.index.commit.documents import Changed
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.records.schema.columns.changes import Change, find_column_type
 from s3lake.records.schema.columns.types import Columns, from_document
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import File, Manifest
-from s3lake.index.commit.index import PACE, Pace, TopicIndex
+from s3lake.index.commit.topic_index import PACE, Pace, TopicIndex
 from s3lake.index.store import COMMIT, Head, Store
 
 _log = logging.getLogger(__name__)

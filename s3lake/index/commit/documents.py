@@ -288,7 +288,7 @@ class Recorded(msgspec.Struct, frozen=True):
         words: their descriptions, from the schemas of the last records.
         exact: paths of columns that have held integers beyond 2^53: such a column never becomes one of doubles.
         shapes: the combinations of types that the fields which a sink's SQL reads have had, each as the text that
-            `land.sql.table` writes.
+            `land.sql.sql_table` writes.
     """
 
     columns: dict[str, Any]

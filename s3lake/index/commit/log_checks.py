@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import TABLE, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.source.offsets import Offsets, TopicOffsets
 

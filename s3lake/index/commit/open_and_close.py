@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import TABLE, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, require_same_log
 from s3lake.index.commit.recovery import settle_pending_commit
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.stamps import find_stamps_ahead
 from s3lake.index.plan.tile import Tile, TileRange

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import find_truncated_offsets
 from s3lake.index.commit.recovery import roll_commit_back, settle_and_sweep_hour, sweep_garbage
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.source.offsets import Offsets, TopicOffsets

@@ -33,10 +33,10 @@ from s3lake.errors import (
 )
 from s3lake.index.commit.commit_files import abort_uploads, complete_files
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, RefusalReason, ReplayedDeadLetters, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import ask_kafka, find_truncated_offsets, require_same_log
 from s3lake.index.commit.recovery import finish_own_commit, prepare_tile, roll_commit_forward, sweep_garbage
 from s3lake.index.commit.sums import Commits, measure_waits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, plan_next_batch
 from s3lake.index.plan.stamps import find_stamps_ahead

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from s3lake import hours
 from s3lake.index.commit.documents import TABLE, TopicHead, Watermark
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import sealed
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Tile

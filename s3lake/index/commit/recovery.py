@@ -27,7 +27,7 @@ from s3lake.index.commit.commit_files import (
     map_in_parallel,
 )
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT

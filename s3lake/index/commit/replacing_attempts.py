@@ -6,10 +6,10 @@ from itertools import chain
 from s3lake import hours
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.log_checks import require_same_log
 from s3lake.index.commit.protocol import Attempt, create_attempt
 from s3lake.index.commit.recovery import prepare_tile
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.batch import Batch, plan_rewrite
 from s3lake.source.offsets import Offsets

@@ -14,8 +14,8 @@ import msgspec
 from s3lake.config.model.marker import build_marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.index.commit.documents import Manifest, collect_files
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import Commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import Store

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from s3lake import hours
 from s3lake.index.commit.documents import TopicHead, Watermark
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import sealed
 from s3lake.index.plan.tile import Tile
 

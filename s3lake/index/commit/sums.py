@@ -7,7 +7,7 @@ import msgspec
 
 from s3lake.errors import MissingDocumentError
 from s3lake.index.commit.documents import Manifest, Read, count_data_files
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, Wait
 
 

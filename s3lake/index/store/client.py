@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from s3lake.errors import ConfigurationError
 from s3lake.index.store import private_botocore
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.index.store.upload_client import UploadClient
 
 _CREATE = ("PutObject", "CreateMultipartUpload")

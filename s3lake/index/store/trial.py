@@ -13,7 +13,7 @@ from functools import partial
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.index.store import COMMIT, Document, Store
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 
 _log = logging.getLogger(__name__)
 _trying = threading.Lock()

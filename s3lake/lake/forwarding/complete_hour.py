@@ -20,7 +20,7 @@ from s3lake.lake.readback.committed import open_index, read_complete_tiles, read
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.index.commit.documents import File, Manifest
-    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.index.store import Store
     from s3lake.lake.forwarding.destination import Destination
 

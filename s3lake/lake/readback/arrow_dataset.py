@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from s3lake.config.model import Sink
     from s3lake.index.commit.documents import File
-    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3_connection import S3Connection
 
 _AT_ONCE = 8
 

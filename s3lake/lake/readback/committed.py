@@ -12,7 +12,7 @@ import msgspec
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError
 from s3lake.index.commit.documents import File, Manifest, collect_files
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.records.schema.columns.types import Columns, from_document
 
@@ -81,8 +81,8 @@ def files(
         MissingDocumentError: a manifest is missing from the index.
     """
     from s3lake.config.load import load
-    from s3lake.index.store.connection import S3Connection
-    from s3lake.index.store.s3 import S3Store
+    from s3lake.index.store.s3_connection import S3Connection
+    from s3lake.index.store.s3_store import S3Store
 
     loaded = load(config) if isinstance(config, str) else config
     route = loaded.sink(sink)

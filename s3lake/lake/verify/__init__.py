@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.index.commit.documents import TABLE, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.index.plan.tile import Tile

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from s3lake.errors import UnreadableError
 from s3lake.index.commit.documents import File
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.lake.objects.shape import ObjectShape
-from s3lake.lake.verify.commit_files import CommitFiles, FileGroup, count_rows, group_files
+from s3lake.lake.verify.commit_file_groups import CommitFiles, FileGroup, count_rows, group_files
 from s3lake.lake.verify.dead_letter_checks import DeadLetters
 from s3lake.lake.verify.differences import ComparedCounts, NotChecked
 from s3lake.lake.verify.digests import (

@@ -6,7 +6,7 @@ from s3lake.index.store import Store
 from s3lake.lake.objects import content
 from s3lake.lake.objects.dead_letter_objects import StoredDeadLetter, parse_dead_letter
 from s3lake.lake.objects.shape import LINE_FRAMING
-from s3lake.lake.verify.commit_files import read_body
+from s3lake.lake.verify.commit_file_groups import read_body
 from s3lake.lake.verify.decoded_values import DIGEST_BYTES, digest_row
 from s3lake.lake.verify.digests import describe_offsets
 from s3lake.lake.verify.index_checks import CommitRange, ReportDifference

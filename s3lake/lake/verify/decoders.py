@@ -12,7 +12,7 @@ from s3lake.lake.verify import decode_avro, decode_connect_json
 from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, keep, parse_exact_json
 from s3lake.lake.verify.fill_json_defaults import Defaults
 from s3lake.records.schema.registry import RegisteredSchema, UnknownSchema, get_client
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 _NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
 TYPED = {"avro", "protobuf", "connect_json", *_NUMBERS}

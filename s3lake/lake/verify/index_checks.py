@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.index.commit.documents import File, Manifest, Read
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT, Store
-from s3lake.lake.verify.commit_files import group_files
+from s3lake.lake.verify.commit_file_groups import group_files
 from s3lake.lake.verify.differences import DifferenceType
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from s3lake import hours
 from s3lake.index.commit.documents import TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.lake.verify.differences import NotLanded

@@ -37,7 +37,7 @@ from s3lake.lake.verify.decoders import TYPED, build_decoder
 from s3lake.lake.verify.left_out import exclude_fields, list_counted, split_paths
 from s3lake.lake.verify.log import Records
 from s3lake.records.schema.columns.types import UNKNOWN, Primitive, Type, fields_of
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 _METADATA = ("topic", "partition", "offset", "timestamp")
 _IGGY_METADATA = ("topic", "partition_id", "offset", "timestamp", "stream")

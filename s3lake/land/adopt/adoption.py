@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.documents import TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.adopt.group_offsets import GroupOffsets, Groups
 from s3lake.land.adopt.lenses_index import read_locks

@@ -42,7 +42,7 @@ from s3lake.land.micro_batch.micro_batch_staging import MicroBatchStaging
 from s3lake.land.request import stage_values
 from s3lake.land.request.in_process_tasks import Batches, InProcessTaskRunner, to_record_batch
 from s3lake.land.request.run_request import run_request
-from s3lake.land.spark.jobs import SparkJobs
+from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.land.topic.topic_sink import TopicSink

@@ -25,7 +25,7 @@ from s3lake.land.change.compact import CompactOptions, merge
 from s3lake.land.change.hour_change import CannotChange, commit_staged
 from s3lake.land.request.read_request import RunTasks
 from s3lake.land.request.run_request import SparkTaskRunner, run_request
-from s3lake.land.spark.jobs import SparkJobs, await_result
+from s3lake.land.spark.spark_jobs import SparkJobs, await_result
 from s3lake.land.topic.missing_topic import refuse_missing
 from s3lake.land.topic.observer import LandedHour, Logged, Observer
 from s3lake.land.topic.topic_sink import TopicSink

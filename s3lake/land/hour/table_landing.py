@@ -20,7 +20,7 @@ from s3lake.lake.objects.spark_columns import cast_column
 from s3lake.land.change.hour_change import replace_commits
 from s3lake.land.request import stage_values
 from s3lake.land.spark.failures import translate_spark_error
-from s3lake.land.spark.jobs import SparkJobs
+from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.table_rows import Form, RowStage, plain_type

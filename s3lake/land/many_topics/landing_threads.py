@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from s3lake.land.many_topics.shared_jobs import SharedJobs
 from s3lake.land.request.read_request import RunTasks
-from s3lake.land.spark.jobs import LOOK_S, JobsCancelled, SparkJobs
+from s3lake.land.spark.spark_jobs import LOOK_S, JobsCancelled, SparkJobs
 from s3lake.land.topic.topic_sink import TopicSink
 
 if TYPE_CHECKING:

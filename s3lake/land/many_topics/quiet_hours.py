@@ -19,7 +19,7 @@ from s3lake.index.commit.quiet_hours import QuietHour, close_quiet_hour, find_la
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.land.hour.landing import AT_WORK, ensure_store_tried
-from s3lake.land.spark.jobs import await_result
+from s3lake.land.spark.spark_jobs import await_result
 from s3lake.land.topic.observer import LandedHour
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.offsets import TopicOffsets

@@ -21,7 +21,7 @@ from s3lake.land.request.read_request import ReadRequest
 from s3lake.land.request.run_request import SparkTaskRunner, run_request
 from s3lake.land.spark import parallelism
 from s3lake.land.spark.failures import translate_spark_error
-from s3lake.land.spark.jobs import JobsCancelled, SparkJobs
+from s3lake.land.spark.spark_jobs import JobsCancelled, SparkJobs
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.source.record_batches import OffsetRange, Reader

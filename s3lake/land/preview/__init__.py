@@ -18,7 +18,7 @@ from s3lake.land.preview.record_lines import batches
 from s3lake.land.request import stage_values
 from s3lake.land.request.in_process_tasks import InProcessTaskRunner, KafkaRecord, Refusal, is_in_ranges
 from s3lake.land.request.run_request import run_request
-from s3lake.land.spark.jobs import SparkJobs
+from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.task.outcomes import Outcome, unite_recorded
 
 if TYPE_CHECKING:

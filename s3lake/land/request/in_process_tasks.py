@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from s3lake.index.plan.batch import Intervals
 from s3lake.land.request.read_request import ReadRequest
-from s3lake.land.spark.jobs import SparkJobs
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.spark.spark_jobs import SparkJobs
+from s3lake.land.sql.sql_table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.source.record_batches import HEADERS, SCHEMA

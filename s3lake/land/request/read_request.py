@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from s3lake.errors import RecordError
 from s3lake.index.plan.batch import Intervals
-from s3lake.land.spark.jobs import SparkJobs
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.spark.spark_jobs import SparkJobs
+from s3lake.land.sql.sql_table import Tabulate
 from s3lake.land.task.outcomes import Outcome, Refused
 from s3lake.land.task.pipeline import Work
 

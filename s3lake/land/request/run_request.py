@@ -15,8 +15,8 @@ from s3lake.index.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.land.request.read_request import ReadRequest, TaskRunner
 from s3lake.land.request.sql_job import SqlJob
 from s3lake.land.spark import parallelism
-from s3lake.land.spark.jobs import SparkJobs
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.spark.spark_jobs import SparkJobs
+from s3lake.land.sql.sql_table import Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work
 from s3lake.source.record_batches import Reader

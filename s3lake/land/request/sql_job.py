@@ -21,8 +21,8 @@ from s3lake.land.request import stage_values
 from s3lake.land.request.read_request import ReadRequest, TaskRunner, refusal_error
 from s3lake.land.spark.failures import find_sql_refusal
 from s3lake.land.spark.private_pyspark import find_context
+from s3lake.land.sql.sql_table import Excluded, Tabulate
 from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement
-from s3lake.land.sql.table import Excluded, Tabulate
 from s3lake.land.task.outcomes import Outcome, Refused
 from s3lake.land.task.pipeline import Work
 from s3lake.text.masking import is_secret, strip_values

@@ -28,7 +28,7 @@ from s3lake.records.transform.sql import parser
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
     from s3lake.index.store import Stores
-    from s3lake.land.sql.table import Tabulate
+    from s3lake.land.sql.sql_table import Tabulate
     from s3lake.land.task.pipeline import Work
     from s3lake.land.task.staging import FileRule
     from s3lake.records.convert.conversion import Conversion
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from s3lake.records.convert.read.keys_and_values import RecordEnvelope
     from s3lake.records.layout.pieces import Piece
     from s3lake.records.schema.columns.types import Columns
-    from s3lake.records.schema.registry.connection import Connection
+    from s3lake.records.schema.registry.registry_connection import Connection
     from s3lake.records.transform.sql.query import Projection
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
@@ -110,7 +110,7 @@ def build_projection(sink: Sink, transforms: Chain | None) -> Projection | None:
 
 def build_tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
     """Return the first stage of a sink whose SQL Spark computes; `work` is the second."""
-    from s3lake.land.sql.table import Tabulate
+    from s3lake.land.sql.sql_table import Tabulate
 
     assert work.projection is not None
     return Tabulate(

@@ -12,7 +12,7 @@ import msgspec
 
 from s3lake.index.plan.batch import Intervals
 from s3lake.land.spark.failures import find_sql_refusal
-from s3lake.land.sql.table import NULL, RAW, SCALARS, Tabulate, quote
+from s3lake.land.sql.sql_table import NULL, RAW, SCALARS, Tabulate, quote
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.

@@ -13,7 +13,7 @@ import msgspec
 from s3lake import errors
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Changed, File, Read, Recorded, RefusalReason
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.records.schema.columns.changes import Change, find_column_type, list_changes, list_conflicts
 from s3lake.records.schema.columns.types import FLOATING, Columns, from_document, to_document
 from s3lake.records.schema.columns.union import count_leaf_columns, keep_integers, merge_columns
@@ -41,7 +41,7 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
     """The task saw columns that it was not given; it has dropped its uploads, and read on to see them all.
 
     Attributes:
-        shapes: shapes of records that SQL reads (`land.sql.table`).
+        shapes: shapes of records that SQL reads (`land.sql.sql_table`).
         large: paths of columns in which records have integers beyond 2^53.
     """
 

@@ -49,7 +49,7 @@ class Work:
         hour_start_ms: records stamped earlier are counted as late.
         columns: the columns of the sink's files; None if the format has no columns that grow.
         wallclock_ms: the micro-batch's time, epoch milliseconds.
-        chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.table`.
+        chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.sql_table`.
         projection: the sink's SQL.
         needs: Kafka columns that transforms or SQL ask for.
         look_only: read only to see the columns; stage nothing.

@@ -17,7 +17,7 @@ _NEEDED = (
     "pyspark.worker",
     "s3lake.land.task.pipeline",
     "s3lake.source.kafka.reader",
-    "s3lake.index.store.s3",
+    "s3lake.index.store.s3_store",
 )
 
 

@@ -11,7 +11,7 @@ from s3lake.index.commit.log_checks import ask_kafka
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
-    from s3lake.index.commit.index import TopicIndex
+    from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.source.offsets import Offsets
 
 

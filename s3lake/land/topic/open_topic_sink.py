@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.lake.readback.committed import open_index
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source import sources

@@ -27,7 +27,7 @@ class TableFollower:
         self._outcomes = SimpleQueue[tuple[str, bool]]()
 
     def follow(self, hours: Collection[str]) -> S3LakeError | None:
-        """See `commit.index.Follower`; the thread that lands reports the result."""
+        """See `commit.topic_index.Follower`; the thread that lands reports the result."""
         if self.table is None:
             return None
         try:

@@ -16,9 +16,9 @@ from s3lake.errors import ConfigurationError, FencedError, S3LakeError
 from s3lake.index.commit import sums
 from s3lake.index.commit.clean import Cleaned, clean_index
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.commit.sums import Commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, find_landed_offsets
 from s3lake.index.store import Store, Stores
 from s3lake.land.micro_batch.gate import check_gate

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from s3lake.orchestration.preload.private_dagster import Code
+from s3lake.orchestration.preload.private_run_launchers import Code
 
 _LOAD_S = 180.0
 """A busy machine takes a minute to load a large code location."""

@@ -12,7 +12,7 @@ import dagster as dg
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.preload.liveness import RunProcess
 from s3lake.orchestration.preload.preloaded_process import PreloadedProcess, PreloadError
-from s3lake.orchestration.preload.private_dagster import (
+from s3lake.orchestration.preload.private_run_launchers import (
     CheckRunHealthResult,
     Code,
     ConfigurableClassData,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from s3lake.orchestration import dagster_names
-from s3lake.orchestration.preload import private_dagster
+from s3lake.orchestration.preload import private_run_launchers
 from s3lake.orchestration.preload.liveness import RunProcess
 
 FINISHED = 86
@@ -39,7 +39,7 @@ IMPORTED = (
     "pyspark.cloudpickle",
     "pyspark.sql.connect.client",
     "pyspark.sql.connect.session",
-    "s3lake.index.store.s3",
+    "s3lake.index.store.s3_store",
     "s3lake.land.many_topics.landing_threads",
     "s3lake.land.hour.landing",
 )
@@ -92,13 +92,13 @@ def main() -> int:
 
 def load_location(location: Location) -> None:
     """Import what a run needs, with the variables that the instance sets for the location."""
-    os.environ.update(_ask_copy(lambda: private_dagster.read_environment(location.instance, location.name)))
+    os.environ.update(_ask_copy(lambda: private_run_launchers.read_environment(location.instance, location.name)))
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # importing Arrow would start a thread
     for module in IMPORTED:
         with contextlib.suppress(ImportError):  # a run that needs it raises
             importlib.import_module(module)
     del os.environ["JE_ARROW_MALLOC_CONF"]
-    private_dagster.load_definitions(location.origin)
+    private_run_launchers.load_definitions(location.origin)
 
 
 def require_fit(control: int) -> None:
@@ -123,13 +123,13 @@ def execute(location: Location, run_id: str) -> None:
     """Execute a run in this process, which is a copy."""
     if "numpy" in sys.modules:
         importlib.import_module("numpy").random.seed()  # or every run would have the same random numbers
-    with private_dagster.open_instance(location.instance) as instance:
+    with private_run_launchers.open_instance(location.instance) as instance:
         instance.add_run_tags(run_id, {dagster_names.RUN_PROCESS: RunProcess.find(os.getpid()).write()})
     over = threading.Event()
     watch = threading.Thread(target=_wait_for_stop, args=(location, run_id, over), name="s3lake-stop", daemon=True)
     watch.start()
     try:
-        private_dagster.execute_run(location.instance, location.origin, run_id)
+        private_run_launchers.execute_run(location.instance, location.origin, run_id)
     finally:
         over.set()
         watch.join()
@@ -139,7 +139,7 @@ def _wait_for_stop(location: Location, run_id: str, over: threading.Event) -> No
     """Interrupt this process when a tag of its run asks for that: another machine can send it no signal."""
     if over.wait(_LOOK_FOR_STOP_S):
         return
-    with private_dagster.open_instance(location.instance) as instance:
+    with private_run_launchers.open_instance(location.instance) as instance:
         while not over.wait(_LOOK_FOR_STOP_S):
             with contextlib.suppress(Exception):  # the storage may be unavailable for a while
                 run = instance.get_run_by_id(run_id)
@@ -214,7 +214,7 @@ class RunServer:
         pid = os.fork()
         if pid == 0:
             self._leave()
-            _end_copy(lambda: private_dagster.report_crash(self._location.instance, run_id, message))
+            _end_copy(lambda: private_run_launchers.report_crash(self._location.instance, run_id, message))
         self._reporters.add(pid)
 
 

@@ -15,7 +15,7 @@ from s3lake.records.convert.rows.tables import TableShape
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.columns.limits import Limits, Rule
 from s3lake.records.schema.columns.types import Columns, fields_of
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 
 @dataclass(frozen=True)

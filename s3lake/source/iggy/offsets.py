@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake import hours
 from s3lake.errors import SourceUnavailableError
-from s3lake.source.iggy.connection import IggyConnection, NotFoundError
+from s3lake.source.iggy.iggy_connection import IggyConnection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 

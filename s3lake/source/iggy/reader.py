@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import RecordError, SourceUnavailableError, TransientError
-from s3lake.source.iggy.connection import IggyConnection, NotFoundError
+from s3lake.source.iggy.iggy_connection import IggyConnection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.record_batches import SCHEMA, OffsetRange
 

@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
 

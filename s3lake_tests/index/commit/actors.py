@@ -13,7 +13,7 @@ from greenlet import greenlet
 
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import Document, Head
 from s3lake.land.change import retention

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from s3lake.errors import StoreConflictError, StoreDeniedError
-from s3lake.index.commit.index import Pace
+from s3lake.index.commit.topic_index import Pace
 from s3lake.index.store import Completion, Head, PendingUpload
 from s3lake.index.store.memory import MemoryStore
 

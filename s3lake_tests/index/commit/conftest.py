@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake_tests.index.commit.bucket import PACE
 from s3lake_tests.index.commit.works import materialise
 from s3lake_tests.index.commit.world import World
@@ -16,7 +16,7 @@ from s3lake_tests.kit.stores import CountedStore
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Between two tries of the index: what would have been slept."""
     slept: list[float] = []
-    monkeypatch.setattr("s3lake.index.commit.index.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("s3lake.index.commit.topic_index.time", SimpleNamespace(sleep=slept.append))
     return slept
 
 

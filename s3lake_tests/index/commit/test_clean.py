@@ -13,12 +13,12 @@ from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import S3LakeError, StoreDeniedError, TableUnavailableError
 from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index, delete_replaced_manifests
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT, PendingUpload, Store
-from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake_tests.index.commit.actors import completes, enters_pending
 from s3lake_tests.index.commit.bucket import PACE
 from s3lake_tests.index.commit.kafka import hour, ms

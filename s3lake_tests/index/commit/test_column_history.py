@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.index.commit.column_history import ColumnStep, list_column_steps, read_present_columns
 from s3lake.index.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.records.schema.columns.changes import Change
 from s3lake.records.schema.columns.types import from_document

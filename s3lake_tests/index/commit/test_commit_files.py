@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.index.commit import commit_files
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.commit.index import Pace, TopicIndex
+from s3lake.index.commit.topic_index import Pace, TopicIndex
 from s3lake.index.store import COMMIT
 
 

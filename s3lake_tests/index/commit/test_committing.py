@@ -9,8 +9,8 @@ import pytest
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.index.commit import recovery
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, RefusalReason, ReplayedDeadLetters
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit_attempt, commit_attempt_at_once
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.batch import Batch
 from s3lake.index.plan.tile import Tile, TileRange, Wait
 from s3lake.index.store import COMMIT

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.index.commit.documents import File, Manifest, Read, Recorded, TopicHead, collect_files
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import Document
 from s3lake.index.store.memory import MemoryStore

@@ -14,8 +14,8 @@ from s3lake.errors import (
 )
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import TABLE, File, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import UNKNOWN_END, Tile, TileRange
 from s3lake_tests.index.commit.actors import Actor, Work, completes, enters_pending
 from s3lake_tests.index.commit.bucket import Circumstances
@@ -99,7 +99,7 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
     key = world.index.tile_key(hour(0))
     hidden = {key: world.bucket.objects.pop(key)}
     late = SimpleNamespace(sleep=lambda seconds: seconds and world.bucket.objects.update(hidden))
-    monkeypatch.setattr("s3lake.index.commit.index.time", late)
+    monkeypatch.setattr("s3lake.index.commit.topic_index.time", late)
     open_and_close.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(0))[0].partitions == {0: TileRange(0, 5, 5)}

@@ -7,9 +7,9 @@ import pytest
 from s3lake import hours
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import TopicHead, Watermark
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.quiet_hours import QuietHour, close_quiet_hour, find_last_tile
 from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.kit.stores import CountedStore

@@ -6,8 +6,8 @@ import pytest
 
 from s3lake.index.commit import commit_files, recovery
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.commit.index import PACE, TopicIndex
 from s3lake.index.commit.recovery import fence_commit
+from s3lake.index.commit.topic_index import PACE, TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.index.commit.actors import completes

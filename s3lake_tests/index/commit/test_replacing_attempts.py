@@ -5,10 +5,10 @@ import pytest
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit import protocol
 from s3lake.index.commit.documents import File, Manifest, Read
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import require_no_fewer_records
 from s3lake.index.commit.replacing_attempts import MERGE, REWRITE, begin_replacement, begin_rewrite
 from s3lake.index.commit.sums import Commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.batch import Batch
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake_tests.index.commit.changing import merging

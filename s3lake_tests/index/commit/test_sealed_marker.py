@@ -7,8 +7,8 @@ import pytest
 from s3lake.config.model.marker import build_marker_key
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.index.commit.documents import File, Manifest
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealed_marker import CONTENT, build_marker_body, renew_existing_marker, renew_marker
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.sealed import digest_commits
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore

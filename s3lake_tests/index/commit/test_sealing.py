@@ -6,8 +6,8 @@ import pytest
 from s3lake import hours
 from s3lake.index.commit import sealing
 from s3lake.index.commit.documents import TopicHead, Watermark
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sealing import Sealing
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange
 from s3lake_tests.kit.stores import CountedStore
 

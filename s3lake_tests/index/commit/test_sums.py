@@ -5,9 +5,9 @@ import pytest
 
 from s3lake.index.commit import sums
 from s3lake.index.commit.documents import File, Manifest, Read, ReplayedDeadLetters
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.recovery import roll_commit_forward
 from s3lake.index.commit.sums import Commits, measure_waits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange, Wait
 
 HOUR = "2026-11-20T05"

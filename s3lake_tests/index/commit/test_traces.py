@@ -15,8 +15,8 @@ from s3lake.index.commit import clean as clean_module
 from s3lake.index.commit import commit_files, log_checks, open_and_close, protocol, recovery
 from s3lake.index.commit import replacing_attempts as replacing
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.operator_decisions import roll_back_by_hand
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake_tests.index.commit import invariants, table

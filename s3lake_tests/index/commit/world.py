@@ -21,9 +21,9 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, StoreDeniedError, StoreUnavailableError
-from s3lake.index.commit import index, protocol
+from s3lake.index.commit import protocol, topic_index
 from s3lake.index.commit.documents import Manifest, TopicHead
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT, Head, trial
 from s3lake.land.change import retention
@@ -93,7 +93,7 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
     return [
         mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=uuid4)),
         mock.patch.object(hours, "time", SimpleNamespace(time=time)),
-        mock.patch.object(index, "time", SimpleNamespace(sleep=lambda _: None)),
+        mock.patch.object(topic_index, "time", SimpleNamespace(sleep=lambda _: None)),
         mock.patch.object(trial, "uuid", SimpleNamespace(uuid4=uuid4)),
         mock.patch.object(trial, "time", SimpleNamespace(time=time)),
         mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),

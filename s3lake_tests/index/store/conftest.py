@@ -8,7 +8,7 @@ import pytest
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.store import Store
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake_tests.index.store.scripted import Scripted, ok
 from s3lake_tests.kit.s3 import connection_to
 from s3lake_tests.kit.servers import S3_SERVER_RUNS

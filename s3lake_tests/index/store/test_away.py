@@ -13,8 +13,8 @@ from s3lake.demo.process import free_ports
 from s3lake.errors import StoreUnavailableError
 from s3lake.index.commit.commit_files import abort_uploads
 from s3lake.index.commit.documents import File
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.trial import try_store
 from s3lake_tests.index.store.scripted import Scripted, ok
 from s3lake_tests.kit.cost import PATIENCE_S

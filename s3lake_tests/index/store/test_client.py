@@ -13,7 +13,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError
 from s3lake.index.store import client
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake_tests.index.store.scripted import TOKEN, Scripted
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")

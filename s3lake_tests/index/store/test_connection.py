@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from s3lake.config import model
 from s3lake.config.model import S3
 from s3lake.errors import ConfigurationError
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake_tests.index.store.scripted import SECRET, TOKEN
 
 KEYS = {"access_key_id": "a", "secret_access_key": SECRET, "session_token": TOKEN}

@@ -13,7 +13,7 @@ import pytest
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
 from s3lake.index.store import COMMIT, Document, Head, Store
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 
 A = TypeVar("A")
 MIB = 2**20

@@ -11,8 +11,8 @@ from botocore.session import Session
 
 from s3lake.config.model import S3
 from s3lake.errors import StoreDeniedError
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.index.store.conftest import BUCKET
 from s3lake_tests.index.store.scripted import Scripted, answering, ok

@@ -15,8 +15,8 @@ from s3lake.index.commit.documents import Read
 from s3lake.index.commit.protocol import Attempt
 from s3lake.index.store import COMMIT, trial
 from s3lake.index.store.client import make_client
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land.hour.landing import land, rewrite
 from s3lake_tests.index.store.conftest import BUCKET
 from s3lake_tests.kit.s3 import MINIO_KEY, connection_to

@@ -10,8 +10,8 @@ from s3lake.config.model import S3
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, StoreDeniedError
 from s3lake.index.store.client import make_client
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.trial import try_store
 from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.index.store.conftest import BUCKET

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3lake.errors import StoreDeniedError
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.trial import ensure_keeps_objects, try_store
 from s3lake_tests.kit.other_s3 import OTHERS, start_other_s3
 from s3lake_tests.kit.s3 import connection_to

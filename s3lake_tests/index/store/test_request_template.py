@@ -7,8 +7,8 @@ import pytest
 from botocore.credentials import ReadOnlyCredentials
 
 from s3lake.index.store import client
-from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.request_template import UploadRequest, learn_template
+from s3lake.index.store.s3_connection import S3Connection
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="AKIA", secret_access_key="hush")
 KEYS = ReadOnlyCredentials("AKIA", "hush", None)

@@ -14,10 +14,10 @@ from botocore import exceptions
 from s3lake.errors import StoreDeniedError
 from s3lake.index.store import Document, Head, PendingUpload
 from s3lake.index.store.client import make_client
-from s3lake.index.store.connection import S3Connection
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import find_ignored_settings
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.index.store.s3_errors import NoResponseError, NotReachedError, RetryableError, to_store_error
+from s3lake.index.store.s3_store import find_ignored_settings
 from s3lake_tests.index.store.scripted import Scripted, answering, ok, status
 from s3lake_tests.kit.http import Response
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake_tests.index.store.scripted import SECRET, TOKEN, Scripted, ok, status
 from s3lake_tests.kit.http import DROPPED, Response
 
@@ -102,7 +102,7 @@ class TestRetries:
         assert pauses == [8, 16, 20]
 
     def test_every_attempt_is_logged_without_secrets(self, server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.INFO, "s3lake.index.store.s3")
+        caplog.set_level(logging.INFO, "s3lake.index.store.s3_store")
         server.script = [status(500, "InternalError", f"what is {SECRET}?"), ok()]
         server.store().put("k", b"")
         assert (

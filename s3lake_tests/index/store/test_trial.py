@@ -12,7 +12,7 @@ import pytest
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.index.store import COMMIT, Completion, Document, Store, trial
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.trial import TriedStores, ensure_keeps_objects, ensure_tried, try_store
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.stores import CountedStore

@@ -25,8 +25,8 @@ from urllib3 import HTTPResponse
 from s3lake.demo.process import free_ports
 from s3lake.errors import StoreDeniedError
 from s3lake.index.store import client
-from s3lake.index.store.connection import S3Connection
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.upload_client import UploadClient
 from s3lake_tests.index.store.scripted import Scripted, answering, ok, status
 from s3lake_tests.kit.http import DROPPED, Request, Response, serve

@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
 from s3lake.index.commit.documents import Recorded
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.readback.arrow_dataset import open_dataset
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf

@@ -5,7 +5,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import IncompleteError
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.readback.committed import read_complete_tiles

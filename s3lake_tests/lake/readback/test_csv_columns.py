@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from s3lake.index.commit.documents import Recorded, collect_files
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.forwarding.complete_hour import CompleteHour
 from s3lake.lake.objects import ObjectShape
 from s3lake.lake.readback.arrow_dataset import open_dataset

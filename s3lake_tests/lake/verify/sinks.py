@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from s3lake.config.model import Sink
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import shape_of
-from s3lake.lake.verify.commit_files import CommitFiles
+from s3lake.lake.verify.commit_file_groups import CommitFiles
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
 from s3lake_tests.lake.verify.world import HOUR, TOPIC

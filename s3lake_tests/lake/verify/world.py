@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.sums import sum_commits
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT

@@ -9,8 +9,8 @@ from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import Read
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Staged
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import TileRange
 from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt_topic, format_evidence
 from s3lake_tests.kit.cost import PATIENCE_S

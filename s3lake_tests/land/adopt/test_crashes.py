@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.config import draft
 from s3lake.errors import ConfigurationError
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.land.adopt import GroupOffsets, adopt_topic
 from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, put, sink
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import build_name_suffix
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store import Store
 from s3lake.lake.form import form_of
 from s3lake.lake.verify import VerifyReport, verify_against

@@ -11,7 +11,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import FencedError
-from s3lake.lake.readback.spark import read_frame
+from s3lake.lake.readback.spark_frame import read_frame
 from s3lake.land.hour.landing import land, rewrite
 from s3lake.land.topic.observer import LandedHour
 from s3lake.land.topic.topic_sink import TopicSink

@@ -6,10 +6,10 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
 from s3lake.index.commit.documents import MOST_FILES
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.protocol import Attempt
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.land.hour.landing import batch_limit, land
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.stores import CountedStore

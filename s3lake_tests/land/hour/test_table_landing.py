@@ -25,7 +25,7 @@ from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.index.commit.clean import DAY_MS, clean_index
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store import Store
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.readback.committed import list_committed_files, read_recorded_columns

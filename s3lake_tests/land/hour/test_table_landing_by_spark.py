@@ -9,8 +9,8 @@ import pytest
 
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
-from s3lake.index.commit.index import TopicIndex
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.commit.topic_index import TopicIndex
+from s3lake.index.store.s3_store import S3Store
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake.land.hour.table_landing import land_table
 from s3lake.land.topic.table_follower import TableFollower

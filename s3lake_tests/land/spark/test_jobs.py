@@ -13,7 +13,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from s3lake.land.spark.jobs import JobsCancelled, SparkJobs
+from s3lake.land.spark.spark_jobs import JobsCancelled, SparkJobs
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.in_process import Session

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.land.request import sql_job
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.sql.sql_table import Tabulate
 from s3lake.records.transform.sql import parser
 from s3lake.source.record_batches import SCHEMA
 

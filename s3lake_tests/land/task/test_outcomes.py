@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.index.commit.documents import Changed, Read, Recorded
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded
 from s3lake.land.task.pipeline import find_time_range

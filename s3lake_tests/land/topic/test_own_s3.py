@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.config.model import Config
-from s3lake.lake.readback.spark import read_frame
+from s3lake.lake.readback.spark_frame import read_frame
 from s3lake.land.hour.landing import land, rewrite
 from s3lake.land.topic.open_topic_sink import open_stores, open_topic_sink, s3_connection
 from s3lake.land.topic.topic_sink import TopicSink

@@ -13,7 +13,7 @@ from dagster._core.test_utils import instance_for_test
 from dagster._serdes import serialize_value
 
 from s3lake.orchestration.preload.preloaded_process import PreloadedProcess, PreloadError
-from s3lake.orchestration.preload.private_dagster import Code, write_instance
+from s3lake.orchestration.preload.private_run_launchers import Code, write_instance
 from s3lake_tests.orchestration.preload.site import write_location
 
 pytestmark = pytest.mark.long

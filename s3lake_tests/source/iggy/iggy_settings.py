@@ -6,7 +6,7 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.config.model import Config
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.source.iggy.connection import IggyConnection
+from s3lake.source.iggy.iggy_connection import IggyConnection
 from s3lake_tests.kit.lake import START
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer
 

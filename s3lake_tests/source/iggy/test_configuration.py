@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.source.iggy.connection import IggyConnection
+from s3lake.source.iggy.iggy_connection import IggyConnection
 from s3lake.source.iggy.offsets import IggySource
 from s3lake.source.sources import open_source
 

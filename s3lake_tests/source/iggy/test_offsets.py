@@ -7,7 +7,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, SourceUnavailableError
-from s3lake.source.iggy.connection import IggyConnection
+from s3lake.source.iggy.iggy_connection import IggyConnection
 from s3lake.source.iggy.offsets import IggyOffsets
 from s3lake.source.offsets import Lag, LogRange
 from s3lake_tests.source.iggy.iggy_settings import HOUR, START_US, build_connection
@@ -138,7 +138,7 @@ def test_a_clock_that_went_back_a_little_is_not_a_purge(server: IggyServer, offs
 
 
 def test_an_unavailable_server_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.source.iggy.connection.PAUSE", datetime.timedelta(seconds=0.05))
+    monkeypatch.setattr("s3lake.source.iggy.iggy_connection.PAUSE", datetime.timedelta(seconds=0.05))
     with pytest.raises(SourceUnavailableError, match=r"Iggy at 127.0.0.1:1 did not tell the offsets of topic 'a.b'"):
         IggyOffsets(IggyConnection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).log_ranges("a.b")
 

@@ -14,7 +14,7 @@ from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.index.store.memory import MemoryStore
 from s3lake.land.hour.landing import land
-from s3lake.source.iggy.connection import IggyConnection
+from s3lake.source.iggy.iggy_connection import IggyConnection
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import served
 from s3lake_tests.source.iggy.server import PASSWORD, USER

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
-    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3_connection import S3Connection
 
 NAME = "s3lake"
 """The default name of a catalog: a catalog of SQL stores tables under its name."""

@@ -13,7 +13,7 @@ from s3lake import hours as hourly
 from s3lake.config.model.table import HOUR
 from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.index.commit.documents import File, collect_files
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.lake.table.iceberg import iceberg_catalog, table_commits
 from s3lake.lake.table.iceberg.entries import Footers, find_hour
 from s3lake.lake.table.iceberg.iceberg_columns import add_hour_column, list_schemas, widen_schema
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from s3lake.config.model import Sink
     from s3lake.config.model import table as sink_table
-    from s3lake.index.store.connection import S3Connection
+    from s3lake.index.store.s3_connection import S3Connection
 
 _TRIES = 10
 _PAUSE_S = 0.1

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
 from s3lake.index.commit.documents import File, Manifest, collect_files
-from s3lake.index.commit.index import TopicIndex
 from s3lake.index.commit.replacing_attempts import list_offset_ranges
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.lake.table.iceberg import table_commits
 from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
 from s3lake.lake.table.iceberg.iceberg_columns import list_schemas, widen_schema

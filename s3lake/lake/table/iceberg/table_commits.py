@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from s3lake.index.commit.documents import Manifest
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 
 PREFIX = "s3lake.landed."
 INDEX = "s3lake.index"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from s3lake.records.schema.registry.connection import Connection
+    from s3lake.records.schema.registry.registry_connection import Connection
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from s3lake.records.convert.read.keys_and_values import Numbers
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.column_bytes import offsets_of, slice_values
 from s3lake.records.schema.registry import UnknownSchema, get_client
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 HEADER = 5
 _SHOWN = 300

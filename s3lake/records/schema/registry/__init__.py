@@ -26,7 +26,7 @@ from urllib.parse import quote
 import msgspec
 
 from s3lake.errors import ConfigurationError, TransientError
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 if TYPE_CHECKING:
     import requests

@@ -24,7 +24,7 @@ from s3lake.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s3lake.records.schema.registry.connection import Connection
+    from s3lake.records.schema.registry.registry_connection import Connection
 
 MOST_BYTES = 16 * 1024 * 1024
 """How long an answer may be: sixteen times what Confluent's registry can store of a schema by default."""

@@ -12,7 +12,7 @@ from s3lake.records.transform.families.class_names import PREDICATES, build_step
 from s3lake.records.transform.step.record import Step, apply_if
 
 if TYPE_CHECKING:
-    from s3lake.records.schema.registry.connection import Connection
+    from s3lake.records.schema.registry.registry_connection import Connection
 
 
 class Link(NamedTuple):

@@ -109,7 +109,7 @@ class Projection:
     Attributes:
         query: the SQL.
         converter: the converter of values before it: `json`, or how else they are encoded.
-        shapes: shape of a record (`land.sql.table`) -> why Spark refuses the SQL for it; empty if it does not.
+        shapes: shape of a record (`land.sql.sql_table`) -> why Spark refuses the SQL for it; empty if it does not.
         is_full: True if records of other shapes are refused; otherwise their shapes become known and all is read again.
     """
 

@@ -15,9 +15,9 @@ import pytest
 
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read
-from s3lake.index.commit.index import TopicIndex
+from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, TileRange
-from s3lake.index.store.s3 import S3Store
+from s3lake.index.store.s3_store import S3Store
 from s3lake.lake.table.iceberg import LakeTable
 from s3lake_tests.kit.crashes import Crash, Crashing
 from s3lake_tests.kit.indexes import write_tiles

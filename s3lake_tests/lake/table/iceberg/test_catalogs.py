@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.table.iceberg import iceberg_catalog
 from s3lake_tests.lake.forwarding.servers import find_postgres
 from s3lake_tests.lake.table.iceberg import catalogs

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.kit.http import Request, Response, serve
 
 _ids = itertools.count(100)  # of all registries: a port may be another one's later, and clients remember

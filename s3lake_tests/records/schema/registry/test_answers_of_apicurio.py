@@ -8,7 +8,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.registry import Client, UnknownSchema
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.kit.avro_messages import record
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.apicurio import Apicurio

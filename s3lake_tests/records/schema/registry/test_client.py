@@ -8,7 +8,7 @@ from s3lake.config.model import Registry
 from s3lake.errors import ConfigurationError
 from s3lake.records.schema import registry as module
 from s3lake.records.schema.registry import Client, RegisteredSchema, UnknownSchema, get_client
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
 
 

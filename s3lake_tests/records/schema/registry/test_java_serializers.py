@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.apicurio import Apicurio, run_serializers, serializer_settings
 

@@ -9,7 +9,7 @@ from s3lake.errors import TransientError
 from s3lake.records.schema import registry
 from s3lake.records.schema.registry import Client, bounded_http
 from s3lake.records.schema.registry.bounded_http import Answer
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 
 class Clock:

@@ -20,7 +20,7 @@ from google.protobuf import message_factory
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry import random_records
 from s3lake_tests.records.schema.registry.apicurio import Apicurio, run_serializers, serializer_settings

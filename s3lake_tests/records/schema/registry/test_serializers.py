@@ -14,7 +14,7 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import to_document
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.kit.avro_messages import logical, record
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry.apicurio import Apicurio

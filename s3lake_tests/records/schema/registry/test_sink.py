@@ -10,7 +10,7 @@ from s3lake.config import native
 from s3lake.config.model import Converter, Registry
 from s3lake.errors import ConfigurationError
 from s3lake.land.request import stage_values
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 
 def text(converter: str) -> str:

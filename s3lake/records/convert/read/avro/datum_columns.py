@@ -272,7 +272,8 @@ def _union(plain: Sequence[Any], type: Type) -> Decode:
     types, arrow = fields_of(type), arrow_type(type)
     branches = [(at, one["fields"][0]) for at, one in enumerate(plain) if one != "null"]
     reads = {
-        at: (one["name"], compile_column_reader(one["type"], types.get(one["name"], UNKNOWN))) for at, one in branches
+        at: (field["name"], compile_column_reader(field["type"], types.get(field["name"], UNKNOWN)))
+        for at, field in branches
     }
 
     def decode(cursor: Cursor) -> pa.Array:

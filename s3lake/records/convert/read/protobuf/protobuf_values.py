@@ -22,7 +22,7 @@ from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.records.schema.connect_schema import Schema, SchemaError
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -10,7 +10,7 @@ import pytest
 from s3lake.lake.verify.decode_avro import build_avro_reader
 from s3lake.records.convert.read.avro import avro_values
 from s3lake.records.convert.read.converters import ConverterRequest
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.kit.avro_messages import record
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic

@@ -18,7 +18,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.kit.protobuf_messages import NEW, ROOT, SCALARS, Field, Java, Made, Schema, random_schema, start_java
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.landed_rows import leave_out_placeholders

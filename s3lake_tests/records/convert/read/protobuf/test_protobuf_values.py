@@ -15,7 +15,7 @@ from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.schema.connect_schema import SchemaError
 from s3lake.records.schema.protobuf import compiler
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.protobuf.shop_messages import PROTO, full_message, message_class
 from s3lake_tests.records.encode.written_files import written

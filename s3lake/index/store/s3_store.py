@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
 from s3lake.index.store import Completion, Document, Head, PendingUpload
 from s3lake.index.store.client import get_s3_client, get_upload_client
-from s3lake.index.store.connection import S3Connection
+from s3lake.index.store.s3_connection import S3Connection
 from s3lake.index.store.s3_errors import (
     ExpectedStatus,
     NoResponseError,

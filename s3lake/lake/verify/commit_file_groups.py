@@ -18,7 +18,7 @@ from s3lake.lake.objects.shape import FramingBytes, ObjectShape
 from s3lake.lake.verify.decoded_values import DIGEST_BYTES, digest_row
 from s3lake.lake.verify.log import Records
 from s3lake.lake.verify.row_digests import StreamDigester
-from s3lake.records.schema.registry.connection import Connection
+from s3lake.records.schema.registry.registry_connection import Connection
 
 _ROWS = 10_000
 _JOINED = FramingBytes(b"", b"", b"")
