@@ -29,7 +29,7 @@ from s3lake.orchestration.sealed_hours import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 
 if TYPE_CHECKING:
-    from s3lake.land.many_topics.quiet_hours import QuietTopic
+    from s3lake.land.many_topics.quiet_topics import QuietTopic
     from s3lake.land.topic.topic_sink import TopicSink
 
 OF_OFFSETS = "offsets_contiguous"

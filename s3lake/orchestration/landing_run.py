@@ -221,7 +221,7 @@ class LandingRun:
 
     def _close_quiet_hours(self, hours_by_target: "Mapping[TopicSink, Sequence[str]]") -> "set[TopicSink]":
         """Close and report hours of topics that have no record in them. Return those topics."""
-        from s3lake.land.many_topics.quiet_hours import close_quiet_hours
+        from s3lake.land.many_topics.quiet_topics import close_quiet_hours
 
         closed: set[TopicSink] = set()
         for topics in close_quiet_hours(hours_by_target):

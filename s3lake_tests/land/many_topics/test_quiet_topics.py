@@ -9,8 +9,8 @@ import pytest
 
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.land.hour.landing import land
-from s3lake.land.many_topics import quiet_hours
-from s3lake.land.many_topics.quiet_hours import QuietTopic, close_quiet_hours
+from s3lake.land.many_topics import quiet_topics
+from s3lake.land.many_topics.quiet_topics import QuietTopic, close_quiet_hours
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.offsets import TopicOffsets
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour
@@ -126,7 +126,7 @@ def test_sealed_hours_are_known_without_a_request() -> None:
 
 
 def test_topics_are_closed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quiet_hours, "AT_ONCE", 2)
+    monkeypatch.setattr(quiet_topics, "AT_ONCE", 2)
     topics = Topics(count=5)
     targets = {topics.target(name): [FIRST, SECOND] for name in topics.names}
     assert [len(some) for some in close_quiet_hours(targets)] == [2, 2, 1]
