@@ -97,7 +97,7 @@ def _shown_by(command: str, config: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("command", slow_after(2, "the same search of another command or surface", COMMANDS))
-def test_no_command_prints_one(
+def test_no_command_prints_a_secret(
     command: str, config: Path, words: Words, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "s3lake")

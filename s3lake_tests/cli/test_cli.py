@@ -92,13 +92,13 @@ preview --records RECORDS | topics: [orders] -> topics: [clicks] => no sink read
 class TestExitCodeTwo:
     """Configuration or input: the message says what to change."""
 
-    def test_no_configuration(self, run: Run) -> None:
+    def test_a_command_without_a_configuration_ends_with_2(self, run: Run) -> None:
         outcome = run("check")
         assert outcome.code == 2
         assert "set S3LAKE_CONFIG to a file, a directory or an address, or give CONFIG" in outcome.err
 
     @pytest.mark.parametrize(("command", "message"), rows(INVALID))
-    def test_invalid_options_and_settings(
+    def test_an_invalid_option_or_setting_ends_with_2(
         self, command: str, message: str, run: Run, offline: Path, tmp_path: Path
     ) -> None:
         words, _, change = command.partition(" | ")
@@ -112,11 +112,11 @@ class TestExitCodeTwo:
         assert "hunter2" not in outcome.err
 
     @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "rollback")])
-    def test_an_unknown_command_or_a_missing_option(self, arguments: tuple[str, ...], run: Run) -> None:
+    def test_an_unknown_command_or_a_missing_option_ends_with_2(self, arguments: tuple[str, ...], run: Run) -> None:
         assert run(*arguments).code == 2
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_an_unknown_option(self, command: str, run: Run) -> None:
+    def test_an_unknown_option_ends_with_2(self, command: str, run: Run) -> None:
         assert run(*command.split(), "--nonsense").code == 2
 
     @pytest.mark.parametrize("command", [name for name, parameters in COMMANDS.items() if "CONFIG" in parameters])

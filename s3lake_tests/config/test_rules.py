@@ -50,7 +50,7 @@ def test_an_unknown_key_of_iggys_file_is_a_notice(new: str, message: str) -> Non
 @pytest.mark.parametrize(
     "changes", [{"s3lake.flush.sise": "1"}, {"s3lake.flish.size": "1"}, {"flush.size": "many"}, {"flush.size": None}]
 )
-def test_a_key_that_only_s3lake_reads_and_a_value_that_cannot_be_right_are_errors(
+def test_a_wrong_key_of_s3lake_and_a_wrong_value_are_errors(
     changes: dict[str, str | None],
 ) -> None:
     with pytest.raises(ConfigurationError):

@@ -108,7 +108,7 @@ class TestSinkAssets:
         place = {name: spec.metadata[name] for name in ("topic", "bucket", "prefix")}
         assert place == {"topic": "orders", "bucket": "lake", "prefix": "raw"}
 
-    def test_one_pool_for_each_sink_and_topic(self) -> None:
+    def test_each_sink_and_topic_has_a_pool(self) -> None:
         built = repository(EVENTS.replace("[orders]", "[orders, clicks.v1]"))
         pools = {
             pool

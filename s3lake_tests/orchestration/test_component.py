@@ -211,7 +211,7 @@ def test_a_file_is_copied_as_it_is_and_its_notices_and_secrets_are_printed(
     assert "hunter2" not in printed
 
 
-def test_a_file_that_cannot_be_right_is_not_scaffolded(tmp_path: Path) -> None:
+def test_a_contradictory_file_is_not_scaffolded(tmp_path: Path) -> None:
     (tmp_path / "connector.json").write_text("{")
     with create_defs_folder_sandbox() as sandbox, pytest.raises(ConfigurationError):
         sandbox.scaffold_component(

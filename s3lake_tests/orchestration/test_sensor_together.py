@@ -296,7 +296,7 @@ class TestAfterARun:
         self.wait_until_due(world)
         assert set(world.kafka.asked) == {"ends"}
 
-    def test_that_never_began_the_same_is_requested_again(self, world: TogetherTicks) -> None:
+    def test_a_run_that_never_began_is_requested_again(self, world: TogetherTicks) -> None:
         requested = self.wait_until_due(world)
         assert spans(world.tick()) == requested
 

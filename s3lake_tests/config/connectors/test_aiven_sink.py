@@ -48,7 +48,7 @@ format.output.type=json + file.compression.type=snappy | => demo-0-0.snappy
 
 
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
-def test_keys_of_objects(given: str, expected: str) -> None:
+def test_objects_have_the_keys_of_the_connector(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
     found = bases.keys_of(load(settings), *read_records(records), wallclock_ms=ms(2024, 1, 14, 23, 30))
     assert ", ".join(found) == expected

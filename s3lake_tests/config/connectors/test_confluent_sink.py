@@ -90,7 +90,7 @@ format.class=ByteArrayFormat + format.bytearray.extension=.raw | => topics/demo/
 
 
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
-def test_keys_of_objects(given: str, expected: str) -> None:
+def test_objects_have_the_keys_of_the_connector(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
     found = bases.keys_of(load(settings), *read_records(records), wallclock_ms=3_599_000)
     assert ", ".join(found) == expected
@@ -109,7 +109,7 @@ def test_keys_of_objects(given: str, expected: str) -> None:
         ("user.address.city", b'{"user":null}', "user.address.city=null"),
     ],
 )
-def test_c26_to_c31_fields(fields: str, value: bytes, expected: str) -> None:
+def test_a_partition_by_a_field_has_its_value_in_the_key_c26_to_c31(fields: str, value: bytes, expected: str) -> None:
     loaded = load(f"partitioner.class=FieldPartitioner + partition.field.name={fields}")
     assert bases.keys_of(loaded, Record(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
 

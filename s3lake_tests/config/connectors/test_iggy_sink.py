@@ -19,7 +19,7 @@ def plugin(settings: str) -> LoadedConfig:
     return bases.iggy('region = "us-east-1"', f'region = "us-east-1"\n{settings}')
 
 
-def test_the_readmes_example() -> None:
+def test_the_example_of_the_readme_loads_as_two_sinks() -> None:
     loaded = loads(README, "sink.toml", None, bases.ENVIRONMENT)
     one, other = loaded.config.sinks
     assert (one.name, one.topics, one.prefix) == ("s3-app_logs-api_requests", ("app_logs.api_requests",), "iggy/raw")
@@ -43,7 +43,7 @@ def test_the_readmes_example() -> None:
         ('path_template = "p{partition}"', "p1/00001-{0}-{9}.jsonl"),
     ],
 )
-def test_i19_other_templates(settings: str, expected: str) -> None:
+def test_a_path_template_places_the_files_i19(settings: str, expected: str) -> None:
     made = bases.keys_of(plugin(settings), *[Record(offset, partition=1) for offset in (0, 9)])
     assert made == [expected.replace("{0}", f"{0:020}").replace("{9}", f"{9:020}")]
 
@@ -262,7 +262,7 @@ def test_an_invalid_answer_is_refused_without_the_request_headers(
 # Iggy's own variables
 
 
-def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
+def test_variables_replace_settings_of_a_runtime_and_of_its_connectors(runtime: Path) -> None:
     (runtime.parent / "connectors").rename(runtime.parent / "elsewhere")
     environment = {
         "IGGY_CONNECTORS_CONNECTORS_CONFIG_DIR": "elsewhere",

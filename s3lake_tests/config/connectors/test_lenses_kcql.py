@@ -72,7 +72,7 @@ def test_v8_what_is_not_a_list_of_elements_is_refused(elements: str) -> None:
 @pytest.mark.parametrize(
     "value", ["'1'", "'0'", "'x'", "'-'", "'12'", "' '", "1", "12", "-1", "1.5", "a-b/c", '"x"', "''"]
 )
-def test_v17_v19_values(value: str) -> None:
+def test_a_property_has_its_value_without_the_quotes_v17_v19(value: str) -> None:
     assert one(START + f"PROPERTIES('a.b'={value})").properties["a.b"].value == value.strip("'\"")
     assert one(START + "PROPERTIES('a'='it''s')").properties["a"].value == "it's"
 

@@ -68,7 +68,7 @@ JSON_KEY + .kcql=INSERT INTO lake SELECT * FROM demo PARTITIONBY _key.region, _k
 
 
 @pytest.mark.parametrize(("given", "expected"), rows(KEYS))
-def test_keys_of_objects(given: str, expected: str) -> None:
+def test_objects_have_the_keys_of_the_connector(given: str, expected: str) -> None:
     settings, _, record = given.partition("|")
     assert bases.keys_of(load(settings), *read_records(f"offset: 2, partition: 1, {record}")) == [expected]
 

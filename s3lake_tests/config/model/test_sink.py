@@ -82,7 +82,7 @@ def test_the_root_is_empty_or_ends_in_one_slash(prefix: str, root: str) -> None:
     assert sink(prefix=prefix).root == root
 
 
-def test_right_padding_with_another_character_is_fine() -> None:
+def test_right_padding_takes_another_character_than_zero() -> None:
     assert sink(layout={"padding": {"type": "right", "char": "_"}}).layout.padding.char == "_"
 
 
@@ -228,7 +228,7 @@ is inside an index => {TABLE}, table.location: "s3a://lake/ix/", index.prefix: i
 
 
 @pytest.mark.parametrize(("message", "settings"), rows(REFUSED))
-def test_a_sink_that_cannot_be_right_is_refused_with_the_reason(message: str, settings: str) -> None:
+def test_a_contradictory_sink_is_refused_with_the_reason(message: str, settings: str) -> None:
     for changes in read_each(settings):
         assert message in refusal(**changes)
 
@@ -274,7 +274,7 @@ def test_bootstrap_servers_are_hosts_with_ports(servers: str) -> None:
 
 
 @pytest.mark.parametrize("servers", ["localhost:9092", "a:1, b:2", "[::1]:9092", "SASL_SSL://kafka.example:9093"])
-def test_usual_bootstrap_servers_are_fine(servers: str) -> None:
+def test_usual_bootstrap_servers_are_accepted(servers: str) -> None:
     assert Kafka(bootstrap_servers=servers).bootstrap_servers == servers
 
 

@@ -236,7 +236,7 @@ class TestUploadsThatNoManifestNames:
     ("server", "left"),
     [pytest.param("versitygw", 0, marks=pytest.mark.slow("another store; moto is always tried")), ("moto", 1)],
 )
-def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
+def test_uploads_that_no_manifest_names_are_ended_on_a_real_store(server: Literal["moto", "versitygw"], left: int):
     if server == "versitygw" and find_program("versitygw") is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     with start_s3(server) as s3:

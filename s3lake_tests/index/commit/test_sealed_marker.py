@@ -32,7 +32,7 @@ def beaten_by(monkeypatch: pytest.MonkeyPatch, tile: Tile, body: bytes) -> None:
     monkeypatch.setattr(MemoryStore, "put", beaten)
 
 
-def test_it_is_written_once() -> None:
+def test_a_marker_is_written_once() -> None:
     store = CountedStore()
     assert renew_marker(store, KEY, TILE, b"")
     assert store.requests == {"head": 1, "put": 1}

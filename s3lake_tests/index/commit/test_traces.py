@@ -698,7 +698,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("trace", "circumstances"), HELD)
-def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
+def test_a_trace_keeps_every_invariant(trace: Trace, circumstances: Circumstances) -> None:
     play(trace, circumstances)
 
 

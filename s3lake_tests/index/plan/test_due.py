@@ -92,18 +92,18 @@ class TestFlush:
     def test_nothing_waits_nothing_is_due(self) -> None:
         assert due.find_flush_reason(waiting(overdue=True), POLICY) is None
 
-    def test_enough_records_for_one_file_of_each_topic_partition(self) -> None:
+    def test_an_hour_is_due_when_each_topic_partition_has_records_for_a_file(self) -> None:
         assert due.find_flush_reason(waiting(records=199, partitions=2), POLICY) is None
         reason = due.find_flush_reason(waiting(records=200, partitions=2), POLICY)
         assert reason == due.DueReason("count", "200 records wait, flush.count is 100 a topic-partition")
         assert due.find_flush_reason(waiting(records=10**9), replace(POLICY, flush_count=None)) is None
 
-    def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
+    def test_an_hour_is_due_when_each_topic_partition_has_bytes_for_a_file(self) -> None:
         assert due.find_flush_reason(waiting(records=2, size=19_999, partitions=2), POLICY) is None
         reason = due.find_flush_reason(waiting(records=2, size=20_000, partitions=2), POLICY)
         assert reason == due.DueReason("size", "about 20000 bytes wait, flush.size is 10000 a topic-partition")
 
-    def test_a_record_that_has_waited_long_enough(self) -> None:
+    def test_an_hour_is_due_when_a_record_has_waited_for_the_interval(self) -> None:
         assert due.find_flush_reason(waiting(records=1), POLICY) is None
         assert due.find_flush_reason(waiting(records=1, overdue=True), POLICY) == due.WAITED
 

@@ -320,7 +320,7 @@ class TestListing:
         assert list(store.list(prefix + "a/")) == [prefix + name for name in ("a/1", "a/2", "a/b/c")]
         assert list(store.list(prefix + "c")) == []
 
-    def test_more_keys_than_one_page(self, store: Store, prefix: str) -> None:
+    def test_a_listing_has_all_keys_when_they_need_two_pages(self, store: Store, prefix: str) -> None:
         keys = [f"{prefix}{number:05} +%.json" for number in range(1050)]
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(lambda key: store.put(key, b""), keys))
@@ -385,7 +385,7 @@ class TestUploadsUnderWay:
         assert {one.upload for one in store.list_uploads(prefix)} == ids
 
     @pytest.mark.slow("a thousand uploads, one request each")
-    def test_more_than_one_page(self, store: Store, prefix: str) -> None:
+    def test_a_listing_of_uploads_has_all_when_they_need_two_pages(self, store: Store, prefix: str) -> None:
         count = 1_010
         ids = {store.create_upload(f"{prefix}{number:04}", {}) for number in range(count)}
         assert len(ids) == count

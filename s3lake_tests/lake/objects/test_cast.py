@@ -107,7 +107,7 @@ def test_an_integer_that_a_double_does_not_hold_is_not_rounded(number: int) -> N
 
 
 @pytest.mark.parametrize("number", [2**53 + 2, 2**60, -(2**63)])
-def test_an_integer_that_a_double_holds_is_that(number: int) -> None:
+def test_an_integer_that_a_double_holds_becomes_that_double(number: int) -> None:
     assert cast_column(pa.array([number, None]), pa.float64()).to_pylist() == [number, None]
 
 

@@ -243,7 +243,7 @@ def test_csv_with_a_separator_of_its_own() -> None:
     assert found == [{"a": 1, "b": "x\r\ny"}, {"a": 2, "b": None}]
 
 
-def test_csv_of_years_that_have_no_text() -> None:
+def test_csv_has_a_number_for_a_time_whose_year_has_no_text() -> None:
     found = rows(b"at\n1500\n1970-01-01T00:00:02Z\n", "csv", recorded={"at": "timestamp"})
     assert [row["at"].timestamp() for row in found] == [1.5, 2.0]
 

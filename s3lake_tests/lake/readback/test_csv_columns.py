@@ -62,7 +62,7 @@ def test_files_say_their_columns_in_their_order(world: Parts) -> None:
     assert [one.schema.names for one in listed] == [list(one) for one in RECORDS]
 
 
-def test_other_files_say_none() -> None:
+def test_files_of_one_schema_list_no_columns_of_their_own() -> None:
     world = Parts(format={"type": "csv"}, converter={"value": "connect_json"}, flush={"count": 1})
     world.land(*(connect_texts(**one) for one in RECORDS))
     assert {file.columns for file in collect_files(world.manifests.values())} == {None}

@@ -44,7 +44,7 @@ def detects_a_change(world: VerifiedTopic, offset: int = 0, other: bytes = b'{"n
         ("csv", b"n,t\n" + b"".join(b"%d,x\n" % n for n in range(5))),
     ],
 )
-def test_text_formats_in_every_codec(format: str, body: bytes, codec: str) -> None:
+def test_verify_finds_a_changed_value_in_every_text_format_and_codec(format: str, body: bytes, codec: str) -> None:
     columns = {"n": "int64", "t": "string"} if format == "csv" else None
     assert detects_a_change(landed(list(VALUES), body, columns=columns, format={"type": format, "codec": codec}), 2)
 
@@ -63,7 +63,9 @@ FRAMINGS = [
 
 
 @pytest.mark.parametrize(("format", "framing", "values"), FRAMINGS)
-def test_text_formats_in_any_framing(format: str, framing: tuple[str, str, str], values: list[bytes]) -> None:
+def test_verify_finds_a_changed_value_and_a_changed_framing(
+    format: str, framing: tuple[str, str, str], values: list[bytes]
+) -> None:
     opening, between, closing = (part.encode() for part in framing)
     body = opening + between.join(values) + closing
     form = {"type": format, "framing": dict(zip(("opening", "between", "closing"), framing, strict=True))}
@@ -124,7 +126,7 @@ def test_bytes_are_one_record_an_object(codec: str) -> None:
         pytest.param({"name": "a"}, ',b"a"', id="a quote inside"),
     ],
 )
-def test_csv_that_is_not_quite_right_is_found(value: Any, row: str) -> None:
+def test_verify_finds_csv_in_which_null_and_an_empty_string_are_confused(value: Any, row: str) -> None:
     body = f"n,name\n{row}\n".encode()
     columns = {"n": "int64", "name": "string"}
     assert not landed([json.dumps(value).encode()], body, columns=columns, format={"type": "csv"}).verify().clean

@@ -78,7 +78,7 @@ def test_writer_and_verifier_agree_on_nulls_and_defaults(
 @pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("sides", [(), ("value",)], ids=str)
-def test_a_default_where_a_null_is_right_and_the_reverse_are_found(
+def test_verify_finds_a_default_in_place_of_a_null_and_the_reverse(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, converter: str, format: str, sides: tuple[str, ...]
 ) -> None:
     read = CONVERTERS[converter].read

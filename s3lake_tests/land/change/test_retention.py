@@ -33,7 +33,7 @@ def test_an_hour_is_too_old_when_it_is_over_for_longer_than_it_is_kept() -> None
     assert list(world.bodies()) != []
 
 
-def test_it_is_done_once() -> None:
+def test_an_expired_hour_is_not_expired_again() -> None:
     world = landed()
     (done,) = expire_hours(holding(world), yes=True, older_than_s=DAY_S)
     assert str(done).startswith(f"{HOUR}: 5 records in 4 files")

@@ -232,7 +232,7 @@ class TestFormats:
         read = read_frame(lake.session, target.sink, topic, target.stores, [START])
         assert len(read.collect()) == 300
 
-    def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
+    def test_sidecars_lie_next_to_their_data(self, lake: Lake) -> None:
         topic = lake.filled([b"1", None, b"3"], at(START, 5))
         layout = (
             "layout: {template: '{topic}/{topic}+{partition}+{offset:010}', "

@@ -85,7 +85,9 @@ EACH = [
 
 @pytest.mark.parametrize(("times", "format"), EACH)
 @pytest.mark.parametrize(("type", "name", "value", "hour"), NAMED)
-def test_a_field_of_connect_s_json(type: str, name: str | None, value: Any, hour: str, times: str, format: str) -> None:
+def test_a_time_in_connect_s_json_chooses_the_hour_by_its_type(
+    type: str, name: str | None, value: Any, hour: str, times: str, format: str
+) -> None:
     field = {"type": type, "field": "at", "optional": True, **({"name": name} if name else {})}
     schema = {"type": "struct", "optional": False, "fields": [field]}
     envelope = json.dumps({"schema": schema, "payload": {"at": value}}).encode()
@@ -94,7 +96,7 @@ def test_a_field_of_connect_s_json(type: str, name: str | None, value: Any, hour
 
 @pytest.mark.parametrize(("times", "format"), EACH)
 @pytest.mark.parametrize(("type", "name", "value", "hour"), NAMED)
-def test_a_field_of_a_json_schema(
+def test_a_time_of_a_json_schema_chooses_the_hour_by_its_type(
     registry: SchemaRegistry, type: str, name: str | None, value: Any, hour: str, times: str, format: str
 ) -> None:
     kind = {"string": "string", "double": "number"}.get(type, "integer")
@@ -110,7 +112,7 @@ def test_a_field_of_a_json_schema(
 
 @pytest.mark.parametrize(("times", "format"), EACH)
 @pytest.mark.parametrize(("type", "name", "value", "hour"), LOGICAL)
-def test_a_field_of_avro(
+def test_a_time_of_avro_chooses_the_hour_by_its_type(
     registry: SchemaRegistry, type: str, name: str, value: int, hour: str, times: str, format: str
 ) -> None:
     number = registry.add(record(("at", {"type": type, "logicalType": name})))
@@ -130,7 +132,7 @@ def test_a_field_of_avro_with_debezium_s_name(
 
 
 @pytest.mark.parametrize(("times", "format"), EACH)
-def test_a_timestamp_of_protobuf(registry: SchemaRegistry, times: str, format: str) -> None:
+def test_a_timestamp_of_protobuf_chooses_the_hour(registry: SchemaRegistry, times: str, format: str) -> None:
     text = (
         'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
     )
@@ -148,7 +150,7 @@ def test_a_field_within_structs_lists_and_maps(registry: SchemaRegistry) -> None
     assert hours_of("avro", data, times="connect", format="parquet", url=registry.url, field="rows.1.at") == MORNING
 
 
-def test_records_of_two_units_in_one_batch(registry: SchemaRegistry) -> None:
+def test_records_of_one_batch_keep_the_unit_of_their_schema(registry: SchemaRegistry) -> None:
     numbers = [
         registry.add(record(("at", {"type": "long", "logicalType": name})))
         for name in ("timestamp-micros", "timestamp-millis")

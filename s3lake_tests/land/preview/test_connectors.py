@@ -67,13 +67,13 @@ def test_keys_are_those_that_the_document_states(preview: Preview, example: Exam
 # Lenses
 
 
-def test_lenses_json_as_parquet(preview: Preview, tmp_path: Path) -> None:
+def test_json_lands_as_parquet_by_a_file_of_lenses(preview: Preview, tmp_path: Path) -> None:
     made = preview(CONFIGURATIONS["lenses: stored 1"], record("car_speed_events", {"speed": 50}))
     assert list(made) == ["car_speed/car_speed_events/0/000000000000.parquet"]
     assert pq.read_table(tmp_path / "objects" / next(iter(made))).to_pylist() == [{"speed": 50}]
 
 
-def test_lenses_the_full_message_as_json(preview: Preview) -> None:
+def test_the_full_message_lands_as_json_by_a_file_of_lenses(preview: Preview) -> None:
     headers = {"header1": "value1", "header2": "value2"}
     made = preview(
         CONFIGURATIONS["lenses: stored 2"], record("car_speed_events", {"speed": 50}, key="car", headers=headers)
@@ -87,7 +87,7 @@ def test_lenses_the_full_message_as_json(preview: Preview) -> None:
     }
 
 
-def test_lenses_bytes_in_an_avro_envelope(preview: Preview, tmp_path: Path) -> None:
+def test_bytes_land_in_an_avro_envelope_by_a_file_of_lenses(preview: Preview, tmp_path: Path) -> None:
     raw = {"base64": "AP8="}
     made = preview(CONFIGURATIONS["lenses: stored 4"], record("car_speed_events", raw, key=raw))
     with (tmp_path / "objects" / next(iter(made))).open("rb") as file:
@@ -99,7 +99,7 @@ def test_lenses_bytes_in_an_avro_envelope(preview: Preview, tmp_path: Path) -> N
 # Confluent
 
 
-def test_confluent_complete_example(preview: Preview, tmp_path: Path) -> None:
+def test_the_complete_example_of_confluent_lands_as_its_page_shows(preview: Preview, tmp_path: Path) -> None:
     value = {"region": "us-east", "amount": 7}
     example = Example(CONFIGURATIONS["confluent: complete"], (record("transactions", value, offset=12),), ())
     with registered(example) as (text, records):
@@ -123,7 +123,7 @@ def test_aiven_object_names_of_the_prefix_and_rows_of_the_fields(preview: Previe
 # Iggy
 
 
-def test_iggy_path_and_lines(preview: Preview) -> None:
+def test_lines_land_below_the_path_of_a_file_of_iggy(preview: Preview) -> None:
     topic = "app_logs.api_requests"
     made = preview(
         CONFIGURATIONS["iggy: readme"],

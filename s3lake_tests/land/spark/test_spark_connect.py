@@ -261,7 +261,7 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.skipif("NIGHTLY" not in os.environ, reason="it lands for minutes: .ci/nightly runs it")
 @pytest.mark.timeout(13 * PATIENCE_S)
-def test_all_that_works_locally_works_through_a_server(server: str) -> None:
+def test_the_suites_of_landing_pass_through_a_spark_connect_server(server: str) -> None:
     environment = {**os.environ, "SPARK_MASTER_OF_TESTS": server}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "spark", "-k", LANDING, *SUITES]
     done = subprocess.run(

@@ -218,7 +218,7 @@ def by(bucket: TaskBucket, *elements: str, **changes: Any) -> Work:
     return build_task(bucket, layout={"partition_by": elements}, **changes)
 
 
-def test_partitioned_by_a_field(bucket: TaskBucket) -> None:
+def test_records_are_partitioned_by_a_field(bucket: TaskBucket) -> None:
     values = [b'{"type":"a","n":1}', b'{"type":"b","n":2}', b'{"type":"a","n":3}', b'{"n":4}', b'{"type":null}', b"5"]
     done = run_task(by(bucket, "type"), [TaskRecord(value) for value in values])
     assert bucket.visible(done) == {
@@ -228,7 +228,7 @@ def test_partitioned_by_a_field(bucket: TaskBucket) -> None:
     }
 
 
-def test_partitioned_by_key_and_header(bucket: TaskBucket) -> None:
+def test_records_are_partitioned_by_their_key_and_a_header(bucket: TaskBucket) -> None:
     of = by(bucket, "_key", "_header.region")
     assert of.record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
     records = [TaskRecord(b"1", b"k1", [("region", b"eu")]), TaskRecord(b"2", b"k2", [("region", b"us")])]

@@ -53,7 +53,7 @@ def seen(row: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "codec", slow_after(1, "Spark reads one codec as it does another", ["none", "snappy", "gzip", "zstd", "lz4"])
 )
-def test_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str) -> None:
+def test_spark_reads_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str) -> None:
     batch = pa.RecordBatch.from_pylist([ROW, dict.fromkeys(ROW)], SCHEMA)
     path = tmp_path / "file.parquet"
     path.write_bytes(written(FileFormat("parquet", codec, None, True, None), [batch]))

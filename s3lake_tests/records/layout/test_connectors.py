@@ -38,7 +38,7 @@ layout.time.source: field, layout.time.field: nested.timestamp | value: '{"neste
 
 
 @pytest.mark.parametrize(("given", "directory"), rows(TIMES))
-def test_a_time_of_the_record_or_of_a_field(given: str, directory: str) -> None:
+def test_a_directory_has_the_time_of_the_record_or_of_a_field(given: str, directory: str) -> None:
     settings, _, record = given.partition("|")
     clock = "layout.time.timezone: America/Los_Angeles, layout.time.duration: 3600, "
     template = f"{{topic}}/{{time:YYYY/M/d/H}}/{FILE}"
@@ -92,7 +92,7 @@ layout.partition_by: [_key.favourites.band], converter.key: json | key: '{{"favo
 
 
 @pytest.mark.parametrize(("given", "expected"), rows(NAMES))
-def test_lenses_names(given: str, expected: str) -> None:
+def test_files_have_the_names_of_lenses_connector(given: str, expected: str) -> None:
     settings, _, records = given.partition("|")
     assert keys_of(settings, read_records(records), connector_names=True, template=None) == expected
 

@@ -39,7 +39,7 @@ def utc(text: str) -> int:
         ("2015-04-02T01:00:00.000-07:00", "2015-04-02T08:00:00"),
     ],
 )
-def test_iso_text(text: str, expected: str) -> None:
+def test_a_text_of_iso_8601_is_a_time(text: str, expected: str) -> None:
     assert read_time(text, NEW_YORK, "field ts") == utc(expected)
 
 

@@ -307,7 +307,9 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
         ),
     ],
 )
-def test_a_record_without_a_place(keys: KeyLayout, record: dict[str, Any], why: str) -> None:
+def test_a_record_without_a_directory_is_refused_with_the_reason(
+    keys: KeyLayout, record: dict[str, Any], why: str
+) -> None:
     assert why in refusal(keys, **record)
 
 

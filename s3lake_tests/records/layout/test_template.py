@@ -129,7 +129,7 @@ def test_an_invalid_template_is_refused_with_its_character(text: str, why: str) 
         pieces(text)
 
 
-def test_a_tilde_in_a_directory_is_fine() -> None:
+def test_a_directory_may_have_a_tilde() -> None:
     assert pieces("~a/{topic}")
 
 

@@ -221,7 +221,7 @@ class TestBrokers:
 
     @pytest.mark.usefixtures("jvm")
     @pytest.mark.slow("a case more of reading a real broker")
-    def test_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
+    def test_records_of_brokers_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
         log = Log(own)
         log.write(*[os.urandom(1000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))

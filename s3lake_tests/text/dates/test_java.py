@@ -34,7 +34,7 @@ MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
         ("yyyy/MM/dd/HH", "2020/01/05/11"),
     ],
 )
-def test_date_time_formatter(pattern: str, text: str) -> None:
+def test_a_pattern_is_written_as_by_javas_date_time_formatter(pattern: str, text: str) -> None:
     assert DatePattern(pattern).formatter()(MOMENT) == text
 
 
@@ -52,7 +52,7 @@ def test_date_time_formatter(pattern: str, text: str) -> None:
         ("X XX XXX", "Z Z Z"),
     ],
 )
-def test_simple_date_format(pattern: str, text: str) -> None:
+def test_a_pattern_is_written_as_by_javas_simple_date_format(pattern: str, text: str) -> None:
     assert DatePattern(pattern, "simple").formatter()(MOMENT) == text
 
 
@@ -65,7 +65,7 @@ def test_simple_date_format(pattern: str, text: str) -> None:
         ("GMT-3", "08:21 -03:00 -03 GMT-3"),
     ],
 )
-def test_zones(zone_name: str, text: str) -> None:
+def test_a_time_is_written_in_its_zone(zone_name: str, text: str) -> None:
     assert DatePattern("HH:mm xxx X VV").formatter(zone_name)(MOMENT) == text
 
 
@@ -98,7 +98,7 @@ def test_a_name_in_another_language_is_refused(pattern: str) -> None:
         ("yyyy-MM-dd hh a", "2020-01-05 13 PM", None),
     ],
 )
-def test_reading(pattern: str, text: str, iso: str | None) -> None:
+def test_a_text_is_read_by_its_pattern_or_refused(pattern: str, text: str, iso: str | None) -> None:
     read = DatePattern(pattern).parser()
     if iso is None:
         with pytest.raises(ValueError, match=r"pattern"):
@@ -117,7 +117,7 @@ def test_reading(pattern: str, text: str, iso: str | None) -> None:
         ("HH:mm", "01:02", "1970-01-01T01:02:00"),
     ],
 )
-def test_reading_by_simple_date_format(pattern: str, text: str, iso: str) -> None:
+def test_a_text_is_read_as_by_javas_simple_date_format(pattern: str, text: str, iso: str) -> None:
     expected = datetime.fromisoformat(iso).replace(tzinfo=timezone.utc).timestamp() * 1000
     assert DatePattern(pattern, "simple").parser()(text) == round(expected)
 
@@ -143,7 +143,7 @@ def test_texts_without_an_offset_are_in_the_zone() -> None:
         ("", "the date pattern is empty; for example yyyy-MM-dd"),
     ],
 )
-def test_a_pattern_that_cannot_be_right(pattern: str, why: str) -> None:
+def test_a_wrong_pattern_is_refused_with_the_remedy(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"pattern") as error:
         DatePattern(pattern).formatter()
     assert why in str(error.value)
@@ -158,7 +158,7 @@ def test_a_pattern_that_cannot_be_read(pattern: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("moment", [-(10**15), 10**15, 2**63])
-def test_a_time_without_a_date(moment: int) -> None:
+def test_a_time_beyond_all_dates_is_refused(moment: int) -> None:
     with pytest.raises(ValueError, match="has no date"):
         DatePattern("yyyy").formatter()(moment)
 

@@ -123,13 +123,13 @@ def test_a_name_in_another_language_is_refused(pattern: str) -> None:
         ("yyyy\nMM", "a control character"),
     ],
 )
-def test_a_pattern_that_cannot_be_right_is_refused_with_the_fix(pattern: str, why: str) -> None:
+def test_a_wrong_pattern_is_refused_with_the_remedy(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_pattern(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["yyyy/DDD", "yyyy D", "xxxx-'W'ww-e", "HH:mm", "mm", "YYYY-MM-dd'T'HH:mm"])
-def test_unusual_patterns_that_can_be_right_are_fine(pattern: str) -> None:
+def test_unusual_patterns_are_compiled(pattern: str) -> None:
     assert compile_formatter(pattern)(MIDDAY)
 
 

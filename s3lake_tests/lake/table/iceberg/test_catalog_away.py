@@ -73,7 +73,7 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
     return made
 
 
-def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_to_the_index(lake: Lake) -> None:
+def test_a_table_is_scanned_while_its_catalog_is_away_and_clean_brings_it_to_the_index(lake: Lake) -> None:
     every = sorted([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])
     lake.target()
     last_known = lake.table.load()

@@ -131,7 +131,7 @@ class TestColumns:
             (2, {"x": 1, "names": ["a"]}),
         ]
 
-    def test_one_that_grew_wider_holds_the_narrow_files_too(self, shelf: Shelf) -> None:
+    def test_a_column_that_grew_wider_holds_the_narrow_files_too(self, shelf: Shelf) -> None:
         shelf.commit(FIVE, pa.table({"id": pa.array([1], pa.int32())}))
         shelf.table().sync()
         shelf.commit(SIX, pa.table({"id": pa.array([2**40], pa.int64())}))

@@ -155,7 +155,7 @@ def with_schema(payload: dict[str, Any], *fields: dict[str, Any]) -> bytes:
         ("forward", [[{"id": 1}, {"id": 2}, {"id": 3}]], {"note": 1}, {}),
     ],
 )
-def test_values_with_their_schema_in_them(
+def test_values_with_their_own_schema_are_projected_as_the_compatibility_asks(
     compatibility: str, rows: Files, dropped: dict[str, int], filled: dict[str, int]
 ) -> None:
     number = {"type": "int64", "field": "id"}

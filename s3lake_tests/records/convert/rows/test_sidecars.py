@@ -55,7 +55,9 @@ def test_only_the_data_stream_is_written_when_there_are_no_sidecars() -> None:
         ("parquet", "connect_json", _NULL_STRUCT, {"key": None}),
     ],
 )
-def test_keys(format: str, key: str, given: bytes | None, written: object) -> None:
+def test_keys_are_written_as_the_format_of_the_sidecar_has_them(
+    format: str, key: str, given: bytes | None, written: object
+) -> None:
     by = conversion(format, key=key)
     assert by.needs == {"key"}
     (part,) = convert_batch(by, batch(b"1", keys=[given]), {}).parts

@@ -51,7 +51,7 @@ def type_of(document: Any) -> Type:
         ),
     ],
 )
-def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
+def test_two_types_unite_to_one_that_holds_both(one: Any, other: Any, united: Any) -> None:
     assert unify_types(type_of(one), type_of(other), "a") == type_of(united)
 
 

@@ -45,14 +45,16 @@ def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: f
     return Client(Connection(("http://registry",), **connection)).schema(1).text  # type: ignore[arg-type]
 
 
-def test_three_times_by_itself(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_is_asked_three_times_by_default(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(monkeypatch, 2) == "{}"
     with pytest.raises(TransientError, match="in 3 attempts"):
         asked(monkeypatch, math.inf)
     assert clock.pauses == [0.3, 0.6, 0.3, 0.6]
 
 
-def test_as_long_as_the_sink_says_and_no_pause_longer(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_is_asked_for_the_patience_of_the_sink_with_no_longer_pause(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(TransientError):
         asked(monkeypatch, math.inf, patience_s=60, longest_pause_s=5)
     assert 55 < clock.now <= 60

@@ -87,7 +87,7 @@ def test_protobuf_of_confluents_serializer_is_read_when_the_message_is_not_the_f
 
 
 @pytest.mark.slow("a real registry")
-def test_a_schema_with_references(apicurio: Apicurio) -> None:
+def test_a_schema_with_references_is_read_from_a_real_registry(apicurio: Apicurio) -> None:
     apicurio.register("order", json.dumps(record(("id", "int"))))
     basket = {"type": "record", "name": "Basket", "fields": [{"name": "order", "type": "com.acme.Order"}]}
     reference = {"name": "com.acme.Order", "subject": "order", "version": 1}

@@ -39,7 +39,7 @@ def test_a_connection_is_what_the_configuration_says() -> None:
         ({"url": "http://h", "timeout": 0}, "0.0 is out of range"),
     ],
 )
-def test_a_registry_that_cannot_be_right_is_refused(given: dict[str, Any], expected: str) -> None:
+def test_a_contradictory_registry_is_refused(given: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Registry(**given)
     assert expected in str(caught.value)

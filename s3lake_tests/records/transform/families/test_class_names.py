@@ -45,7 +45,7 @@ def misfit(**given: Any) -> RuleError:
         ("io.confluent.connect.transforms.Filter", "is not a transform of s3lake"),
     ],
 )
-def test_types(kind: str, why: str) -> None:
+def test_an_unknown_type_is_refused_with_the_nearest_one(kind: str, why: str) -> None:
     error = misfit(type=kind)
     assert why in str(error)
     assert error.path == ("type",)
@@ -189,7 +189,7 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize(("kind", "options", "why"), [(kind, *row) for kind, rows in OPTIONS.items() for row in rows])
-def test_options(kind: str, options: dict[str, Any], why: str) -> None:
+def test_a_wrong_option_is_refused_with_the_reason(kind: str, options: dict[str, Any], why: str) -> None:
     error = misfit(type=kind, options=options)
     assert why in str(error)
     assert error.path[0] == "options"
@@ -222,7 +222,7 @@ def test_negate_needs_a_predicate() -> None:
         ({"type": "RecordIsTombstone", "options": {"a": 1}}, "a is not an option; allowed here: none"),
     ],
 )
-def test_predicates(given: dict[str, Any], why: str) -> None:
+def test_a_wrong_predicate_is_refused_with_the_reason(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError) as raised:
         Predicate(**given)
     assert why in str(raised.value.errors()[0]["ctx"]["error"])

@@ -95,7 +95,7 @@ def test_insert_field_of_the_key_looks_at_the_key_alone() -> None:
         ({"whitelist": ["etc"]}, {"etc": "etc"}),
     ],
 )
-def test_replace_field(options: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_replace_field_excludes_includes_and_renames(options: dict[str, Any], expected: dict[str, Any]) -> None:
     value = {"dont": "whatever", "abc": 42, "foo": True, "etc": "etc"}
     assert value_after(value, smt("ReplaceField$Value", options)) == expected
 
@@ -117,7 +117,7 @@ def test_mask_field_empties_or_replaces_by_type(options: dict[str, Any], value: 
     assert value_after(value, smt("MaskField$Value", options)) == masked
 
 
-def test_value_to_key() -> None:
+def test_value_to_key_makes_the_key_of_fields() -> None:
     done = after(Message({"a": 1, "b": 2, "c": 3}, key=b"\xff"), smt("ValueToKey", {"fields": "a,b,missing"}))
     assert (done.key, done.value) == ({"a": 1, "b": 2, "missing": None}, {"a": 1, "b": 2, "c": 3})
 
@@ -139,7 +139,7 @@ def test_value_to_key_and_extract_field_make_a_plain_key() -> None:
         ("n.x", "V2", None),
     ],
 )
-def test_extract_field(field: str, version: str, expected: Any) -> None:
+def test_extract_field_leaves_the_field_in_place_of_the_value(field: str, version: str, expected: Any) -> None:
     value = {"magic": 42, "before": {"id": 7}, "a.b": {"c": 1}, "n": None}
     options = {"field": field, "field.syntax.version": version}
     assert value_after(value, smt("ExtractField$Value", options)) == expected
@@ -161,7 +161,7 @@ def test_extract_field(field: str, version: str, expected: Any) -> None:
         ("a`b.c", ("a`b", "c")),
     ],
 )
-def test_nested_syntax(text: str, expected: tuple[str, ...]) -> None:
+def test_a_path_is_split_at_its_dots_in_nested_syntax_alone(text: str, expected: tuple[str, ...]) -> None:
     assert parse_path(text, nested=True) == expected
     assert parse_path(text, nested=False) == (text,)
 
@@ -179,7 +179,7 @@ def test_hoist_field_takes_anything(value: Any, converter: str, hoisted: Any) ->
     assert after(Message(value), hoist, value=converter).value == {"magic": hoisted}
 
 
-def test_flatten() -> None:
+def test_flatten_joins_the_names_of_inner_fields() -> None:
     value = {"content": {"id": 42, "name": {"first": "David", "middle": None, "last": "Wong"}}, "tags": [{"x": 1}]}
     expected = {
         "content.id": 42,
@@ -241,7 +241,7 @@ def test_header_values_are_texts(value: Any, header: bytes | None) -> None:
         (None, "int8", None),
     ],
 )
-def test_cast(value: Any, kind: str, expected: Any) -> None:
+def test_cast_changes_the_type_of_a_field_or_of_the_value(value: Any, kind: str, expected: Any) -> None:
     done = value_after({"a": value, "b": "kept"}, smt("Cast$Value", {"spec": f"a:{kind}"}))
     assert done == {"a": expected, "b": "kept"}
     assert type(done["a"]) is type(expected)

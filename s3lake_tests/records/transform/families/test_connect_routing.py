@@ -23,7 +23,7 @@ from s3lake_tests.records.transform.kit import CLOCK, Message, after, chain, hea
         ("(o)(.*)", "$21", "rders1"),
     ],
 )
-def test_regex_router_is_javas(regex: str, replacement: str, expected: str) -> None:
+def test_regex_router_replaces_as_java_does(regex: str, replacement: str, expected: str) -> None:
     assert after(Message({}), smt("RegexRouter", {"regex": regex, "replacement": replacement})).topic == expected
 
 
@@ -35,7 +35,7 @@ def test_regex_router_is_javas(regex: str, replacement: str, expected: str) -> N
         ({"topic.format": "${topic}/${timestamp}", "timestamp.format": "yyyy/MM/dd"}, "orders/2020/01/05"),
     ],
 )
-def test_timestamp_router(options: dict[str, Any], expected: str) -> None:
+def test_timestamp_router_puts_the_time_into_the_topic(options: dict[str, Any], expected: str) -> None:
     assert after(Message({}), smt("TimestampRouter", options)).topic == expected
 
 
@@ -67,13 +67,13 @@ def test_a_topic_without_a_name_for_keys_refuses_the_record(name: str) -> None:
         (" null", None),
     ],
 )
-def test_insert_header(literal: str, value: bytes | None) -> None:
+def test_insert_header_adds_a_literal_after_other_headers(literal: str, value: bytes | None) -> None:
     insert = smt("InsertHeader", {"header": "AAA", "value.literal": literal})
     existing = (("AAA", b"existing"), ("BBB", b"existing"))
     assert headers_after(Message({}, headers=existing), insert) == [*existing, ("AAA", value)]
 
 
-def test_no_headers_are_null() -> None:
+def test_a_record_without_headers_has_null_for_them() -> None:
     done = run(chain(smt("DropHeaders", {"headers": "a"})), Message({}, headers=(("a", b"1"),)), Message({}))
     assert done.batch.column("headers").to_pylist() == [None, None]
 
@@ -107,7 +107,7 @@ def test_other_records_pass_a_transform_with_a_predicate() -> None:
     assert done.batch.column("value").to_pylist() == [b'{"a":0}', b'{ "a": 1 }']
 
 
-def test_the_whole_names_of_classes_work() -> None:
+def test_a_class_may_be_named_with_its_package() -> None:
     package = "org.apache.kafka.connect.transforms."
     drop = smt(f"{package}Filter", predicate=when(f"{package}predicates.RecordIsTombstone"))
     assert run(chain(drop), Message(None, timestamp=CLOCK)).filtered == 1

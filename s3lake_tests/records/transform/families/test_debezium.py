@@ -156,7 +156,7 @@ def test_an_event_of_mongodb_is_refused() -> None:
     assert "MongoDB's events need" in refusal(Message({**EVENT, "after": '{"_id": 1}'}), unwrap())
 
 
-def test_versions_that_disagree_are_a_notice() -> None:
+def test_an_option_that_versions_of_debezium_read_differently_gives_a_notice() -> None:
     assert "deletes and tombstones are left out, as in Debezium before 3.2" in notices()
     assert "here such a value is a change event if it has a text op" in notices()
     assert "drop.deletes=false is called delete.handling.mode=none today" in notices(drop_deletes="false")

@@ -81,7 +81,7 @@ def test_values_that_are_not_json_are_left_unchanged_with_a_notice() -> None:
         (["b.c", "a.x"], {"a": 1, "b": {"d": 2}}),
     ],
 )
-def test_delete(fields: list[str], expected: Any) -> None:
+def test_delete_fields_deletes_fields_by_their_whole_names(fields: list[str], expected: Any) -> None:
     value = {"a": 1, "b": {"c": 1, "d": 2}}
     assert value_after(value, smt("iggy.delete_fields", {"fields": fields})) == expected
 
@@ -135,7 +135,7 @@ def test_named_and_matching_fields_are_kept_or_dropped(options: dict[str, Any], 
         ({}, "n f s t o a nul"),
     ],
 )
-def test_every_pattern(pattern: dict[str, Any], names: str) -> None:
+def test_filter_fields_finds_fields_by_every_pattern(pattern: dict[str, Any], names: str) -> None:
     value = {"n": 42, "f": 1.5, "s": "text", "t": True, "o": {"x": 1}, "a": [1], "nul": None}
     assert " ".join(filtered(value, patterns=[pattern])) == names
 
@@ -155,7 +155,7 @@ def test_i23_integers_are_compared_as_numbers(number: Any) -> None:
         (None, {"status": "new", "null": "new", "other": "new"}),
     ],
 )
-def test_i11_to_i13_conditions(condition: str | None, expected: Any) -> None:
+def test_update_fields_sets_a_field_if_the_condition_holds_i11_to_i13(condition: str | None, expected: Any) -> None:
     keys = ("status", "null", "other")
     fields = [{"key": key, "value": {"static": "new"}, "condition": condition} for key in keys]
     assert updated({"status": "old", "null": None}, *fields) == expected
@@ -172,7 +172,7 @@ def test_i11_to_i13_conditions(condition: str | None, expected: Any) -> None:
         ([1], b"[1]"),
     ],
 )
-def test_i14_unwrap(value: Any, expected: bytes) -> None:
+def test_unwrap_envelope_leaves_the_field_as_the_value_i14(value: Any, expected: bytes) -> None:
     done = run(chain(smt("iggy.unwrap_envelope", {"field": "data"})), Message(value))
     assert done.batch.column("value").to_pylist() == [expected]
 

@@ -35,7 +35,7 @@ from s3lake.records.transform.families import java_regex
         (r"(", "", None),
     ],
 )
-def test_expressions(pattern: str, text: str, matches: bool | None) -> None:
+def test_an_expression_matches_as_in_java_or_is_refused(pattern: str, text: str, matches: bool | None) -> None:
     if matches is None:
         with pytest.raises(ValueError, match=r"not supported|not a regular expression"):
             java_regex.compile_java(pattern)
@@ -52,7 +52,7 @@ def test_expressions(pattern: str, text: str, matches: bool | None) -> None:
         ("a\\", "must be followed by a group, or be escaped"),
     ],
 )
-def test_a_replacement_that_cannot_be_right(replacement: str, why: str) -> None:
+def test_a_wrong_replacement_is_refused_with_the_reason(replacement: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         java_regex.compile_replacement("(a)", replacement)
 

@@ -35,7 +35,7 @@ def wallclock_at(moment: str, options: dict[str, Any], name: str = "InsertWallcl
     return header["value"]
 
 
-def test_the_documents_rolling_window_example() -> None:
+def test_the_example_of_rolling_windows_gives_the_headers_of_the_document() -> None:
     wallclock = {"header.name": "wallclock", "value.type": "format", "format": "yyyy-MM-dd-HH"}
     message = Message({"timestamp": 0, "customer_id": 7})
     found = headers_after(message, converter(field="timestamp"), smt(f"{LENSES}InsertWallclock", wallclock))
@@ -88,7 +88,7 @@ def test_the_timestamp_is_converted_as_configured(options: dict[str, Any], expec
         ("nanoseconds", 1_578_223_264_000_000_001),
     ],
 )
-def test_the_precision_of_numbers(precision: str, given: int) -> None:
+def test_a_number_is_a_time_in_the_precision_that_is_set(precision: str, given: int) -> None:
     pattern = {"format_to_pattern": "HH:mm:ss", "unix_precision": precision}
     assert converted({"t": given}, field="t", **pattern) == b"11:21:04"
     assert converted({"t": str(given)}, field="t", **pattern) == b"11:21:04"
@@ -157,7 +157,9 @@ def test_the_payload_of_connects_json_is_looked_into_and_left_alone() -> None:
         ("04", {"format": "HH:mm", "rolling.window.type": "minutes", "rolling.window.size": "15"}, b"11:15"),
     ],
 )
-def test_insert_wallclock(moment: str, options: dict[str, Any], expected: bytes) -> None:
+def test_insert_wallclock_adds_the_time_as_it_is_asked_for(
+    moment: str, options: dict[str, Any], expected: bytes
+) -> None:
     assert wallclock_at(f"2020-01-05T11:21:{moment}Z", options) == expected
 
 
@@ -177,7 +179,9 @@ def test_insert_wallclock(moment: str, options: dict[str, Any], expected: bytes)
         ("2020-01-01T06:00:00Z", "hours", 3, "2020-01-01 06:00"),
     ],
 )
-def test_insert_rolling_wallclock(moment: str, kind: str, size: int, expected: str) -> None:
+def test_insert_rolling_wallclock_adds_the_beginning_of_the_window(
+    moment: str, kind: str, size: int, expected: str
+) -> None:
     window = {"rolling.window.type": kind, "rolling.window.size": size}
     name = "InsertRollingWallclock"
     assert wallclock_at(moment, {**window, "format": "yyyy-MM-dd HH:mm"}, name) == expected.encode()
@@ -188,7 +192,7 @@ def test_insert_rolling_wallclock(moment: str, kind: str, size: int, expected: s
     ("part", "expected"),
     [("year", b"2020"), ("MONTH", b"1"), ("day", b"5"), ("hour", b"11"), ("minute", b"21"), ("second", b"4")],
 )
-def test_insert_wallclock_date_time_part(part: str, expected: bytes) -> None:
+def test_insert_wallclock_date_time_part_adds_one_part_of_the_time(part: str, expected: bytes) -> None:
     found = wallclock_at("2020-01-05T11:21:04Z", {"date.time.part": part}, "InsertWallclockDateTimePart")
     assert found == expected
 
@@ -213,7 +217,9 @@ ALL = {"year": "2020", "month": "01", "day": "05", "hour": "11", "minute": "21",
         ),
     ],
 )
-def test_the_parts_of_a_time(name: str, message: Message, options: dict[str, Any]) -> None:
+def test_transforms_of_parts_add_a_header_for_each_part_of_a_time(
+    name: str, message: Message, options: dict[str, Any]
+) -> None:
     found = headers_after(message, smt(name, {"header.prefix.name": "wallclock_", **options}), key="json")
     assert found == [(f"wallclock_{part}", text.encode()) for part, text in ALL.items()]
 
@@ -231,7 +237,7 @@ def test_the_parts_of_a_windows_start(name: str, options: dict[str, Any]) -> Non
     assert found == {part: text.encode() for part, text in (ALL | {"minute": "15", "second": "00"}).items()}
 
 
-def test_patterns_zone_and_locale_of_the_parts() -> None:
+def test_parts_of_a_time_have_the_pattern_zone_and_locale_that_are_set() -> None:
     options = {
         "date.format": "'date='yyyy-dd-MM",
         "hour.format": "HH",
@@ -248,7 +254,7 @@ def test_parts_of_a_field_that_is_not_there_refuse_the_record(value: Any) -> Non
     assert reason == "transform InsertFieldTimestampHeaders: the timestamp is null or missing"
 
 
-def test_rename_header() -> None:
+def test_rename_header_moves_the_header_to_the_end_under_its_new_name() -> None:
     rename = smt("RenameHeader", {"header.name.old": "a", "header.name.new": "z"})
     message = Message(b"x", headers=(("a", b"1"), ("b", b"2"), ("a", None)))
     assert headers_after(message, rename) == [("b", b"2"), ("z", b"1"), ("z", None)]

@@ -33,14 +33,16 @@ TEXT = "1970 01 02 00 00 01 234 UTC"
         (None, "milliseconds", "string", None),
     ],
 )
-def test_timestamp_converter(given: Any, precision: str, target: str, expected: Any) -> None:
+def test_timestamp_converter_converts_a_value_or_a_field_of_it(
+    given: Any, precision: str, target: str, expected: Any
+) -> None:
     options = {"target.type": target, "format": PATTERN, "unix.precision": precision}
     assert value_after(given, smt("TimestampConverter$Value", options)) == expected
     of_field = smt("TimestampConverter$Value", {**options, "field": "ts"})
     assert value_after({"ts": given, "other": "test"}, of_field) == {"ts": expected, "other": "test"}
 
 
-def test_timestamp_converter_of_the_key() -> None:
+def test_timestamp_converter_converts_a_field_of_the_key() -> None:
     convert = smt("TimestampConverter$Key", {"field": "ts", "target.type": "string", "format": "yyyy-MM-dd"})
     assert after(Message({"v": 1}, key={"ts": CLOCK}), convert, key="json").key == {"ts": "2020-01-05"}
 

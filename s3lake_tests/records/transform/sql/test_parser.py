@@ -31,7 +31,7 @@ def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
     assert found.meta == {"_key", "_headers"}
 
 
-def test_everything_and_no_filter() -> None:
+def test_a_star_without_a_filter_keeps_values_and_needs_no_spark() -> None:
     found = parse_sql("*", None)
     assert (found.items, found.where, found.leaves) == ((Star(),), None, ())
     assert found.keeps_values

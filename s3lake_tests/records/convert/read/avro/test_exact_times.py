@@ -147,14 +147,14 @@ def json_schema() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_debezium_s_types_in_connect_s_json(exact: bool) -> None:
+def test_debezium_s_times_in_connect_s_json_are_exact_when_asked_for(exact: bool) -> None:
     conversion = Conversion("string", "connect_json", "parquet", "write", exact=exact)
     seen = convert_batch(conversion, batch(ENVELOPE), {}).seen
     numbers = {f"a{at}": type for at, (type, *_) in enumerate(TYPED)}
     assert {name: str(type) for name, type in seen.items()} == (EXACT if exact else numbers)
 
 
-def test_debezium_s_types_in_a_json_schema(registry: SchemaRegistry) -> None:
+def test_debezium_s_times_in_a_json_schema_are_exact_when_asked_for(registry: SchemaRegistry) -> None:
     value = framed(registry.add(json_schema(), "JSON"), json.dumps(VALUES).encode())
     conversion = Conversion("string", "json_schema", "parquet", "write", registry=registry.connection, exact=True)
     assert {name: str(type) for name, type in convert_batch(conversion, batch(value), {}).seen.items()} == EXACT

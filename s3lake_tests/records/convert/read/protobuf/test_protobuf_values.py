@@ -58,7 +58,7 @@ def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -
     return convert_batch(conversion(registry, format), batch(*(framed(number, b"\2\2" + each) for each in data)), {})
 
 
-def test_the_golden_table(registry: SchemaRegistry) -> None:
+def test_every_kind_of_field_becomes_its_column(registry: SchemaRegistry) -> None:
     found = converted(registry, full_message(), b"")
     assert not found.refused
     assert [(name, str(type)) for name, type in found.seen.items()] == [(name, type) for name, type, *_ in GOLDEN]
@@ -135,7 +135,7 @@ COMMON = 'syntax = "proto3"; package common; message Money { string currency = 1
 BILL = 'syntax = "proto3"; import "common/money.proto"; message Bill { common.Money total = 1; }'
 
 
-def test_a_schema_with_references(registry: SchemaRegistry) -> None:
+def test_a_schema_with_references_is_compiled_with_them(registry: SchemaRegistry) -> None:
     registry.add(COMMON, "PROTOBUF", subject="money")
     number = registry.add(BILL, "PROTOBUF", refers=[("common/money.proto", "money")])
     bill = message_class("Bill", BILL, {"common/money.proto": COMMON})()
@@ -183,7 +183,7 @@ def test_a_reference_cannot_lead_out_of_what_is_registered(registry: SchemaRegis
     assert "/tmp" not in reason
 
 
-def test_a_descriptor_that_imports_another_one() -> None:
+def test_a_descriptor_is_compiled_with_those_that_it_imports() -> None:
     names = ("a.proto", "b.proto", "google/protobuf/type.proto")
     texts = [descriptor(name="a.proto"), descriptor(dependency=names[:1])]
     main = descriptor(name="main", dependency=names[1:], message_type=[{"name": "M"}])
@@ -198,7 +198,7 @@ def descriptor(**file: Any) -> str:
     return base64.b64encode(descriptor_pb2.FileDescriptorProto(**file).SerializeToString()).decode()
 
 
-def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry) -> None:
+def test_a_schema_is_read_from_its_descriptor(registry: SchemaRegistry) -> None:
     """As confluent-kafka's serializer registers it."""
     file = descriptor_pb2.FileDescriptorProto()
     message_class("shop.Order").DESCRIPTOR.file.CopyToProto(file)
