@@ -7,11 +7,10 @@ from pydantic import Field, field_validator, model_validator
 
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least
 from s3lake.config.model.connections import Kafka, Source, Spark
-from s3lake.config.model.forwards import check_forwards
 from s3lake.config.model.key_space import can_share_key
+from s3lake.config.model.rules_between_sinks import check_forwards, check_table_names
 from s3lake.config.model.s3 import S3
 from s3lake.config.model.sink import Sink
-from s3lake.config.model.table import check_table_names
 
 
 class Config(ConfigModel):

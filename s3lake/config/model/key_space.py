@@ -15,7 +15,7 @@ from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.pieces import Extension, FixedText, Number, Piece, RoutedTopicElement, Topic
 
 if TYPE_CHECKING:
-    from s3lake.config.model import Sink
+    from s3lake.config.model.sink import Sink
 
 _TOPIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _MARK = re.compile("~[0-9a-f]{12}")

@@ -14,7 +14,7 @@ from s3lake.records.layout.pieces import Extension, FixedText, HeaderElement, Nu
 from s3lake.text.dates import zones
 
 if TYPE_CHECKING:
-    from s3lake.config.model import Sink
+    from s3lake.config.model.sink import Sink
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 """The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""

@@ -9,7 +9,7 @@ from s3lake.records.layout.pieces import FixedText, Hour, Piece, Topic
 from s3lake.text.dates import joda
 
 if TYPE_CHECKING:
-    from s3lake.config.model import Sink
+    from s3lake.config.model.sink import Sink
 
 _NAMES = {"success": "_SUCCESS", "objects": "_objects.json"}
 _YEAR, _YEARS = 2028, range(1971, 2070)  # a leap year, and years that differ in their last two digits

@@ -1,7 +1,6 @@
 """The table that follows a sink's commits by reference."""
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -96,28 +95,3 @@ class Table(ConfigModel):
             return re.sub(r"[.-]", "_", name)
 
         return self.name.replace("{sink}", plain(sink)).replace("{topic}", plain(topic))
-
-
-def check_table_names(sinks: Sequence["Sink"]) -> None:
-    """Check that no table has two topics.
-
-    Two expressions may match one topic without a word; the first run is refused then, since a table has its owner.
-
-    Raises:
-        RuleError: two topics, of one sink or of two, would have one table in one catalog.
-    """
-    taken: dict[tuple[str, ...], tuple[str, str]] = {}
-    tables = [(position, sink, sink.table) for position, sink in enumerate(sinks) if sink.table is not None]
-    explicit = {topic for _, sink, _ in tables for topic in sink.topics}
-    for position, sink, table in tables:
-        where = tuple(table.catalog.get(name, "") for name in ("type", "uri", "warehouse"))
-        for topic in sorted({*sink.topics, *filter(sink.reads, explicit)}):
-            identifier = table.identifier(sink.name, topic)
-            other_sink, other_topic = taken.setdefault((*where, identifier), (sink.name, topic))
-            if (other_sink, other_topic) != (sink.name, topic):
-                raise RuleError(
-                    f"{table.name!r}: topic {other_topic} of sink {other_sink} and topic {topic} of sink {sink.name} "
-                    f"would both be the table {identifier}: give each a table of its own, with {{topic}} and {{sink}}, "
-                    "or other names",
-                    *("sinks", position, "table", "name"),
-                )
