@@ -323,6 +323,8 @@ def find_outcome(store: S3Store, server: Scripted, answers: list[Response], oper
         [Response(200)],
         [ok(b"<Other><UploadId>u-2</UploadId></Other>")],
         [answering(204, b"")],
+        [answering(500, STARTED.body)],
+        [answering(500, COMPLETED.body)],
     ],
     ids=lambda answers: f"{answers[0].status} {answers[0].body.decode()[:80]}",
 )
