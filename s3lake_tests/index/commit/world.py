@@ -79,6 +79,9 @@ class _NoBarrier:
     def wait(self) -> None:
         """Return at once."""
 
+    def abort(self) -> None:
+        """Nobody waits."""
+
 
 class ShortId(str):
     """An id that is short, so that traces are."""
