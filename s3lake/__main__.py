@@ -17,7 +17,11 @@ def main() -> NoReturn:
         from s3lake import cli
 
         try:
-            cli.main()
+            try:
+                cli.main()
+            finally:
+                if not interrupts.have_arrived() and (archive := sys.modules.get("s3lake.land.spark.class_archive")):
+                    archive.keep()  # seconds, once a machine: it may be interrupted
         finally:
             interrupts.ignore()  # Spark ends within seconds
             launch = sys.modules.get("s3lake.land.spark.launch")

@@ -127,6 +127,7 @@ def _end_while_starting(directory: Path, number: signal.Signals, after_s: float)
         assert [" ".join(one.cmdline()) for one in left] == []
         assert "Traceback" not in running.stderr.read()
         assert code in (0, 130), "0: it was done before the signal arrived"
+        assert [file.name for file in (directory / "cache").rglob("classes/*") if file.suffix != ".jsa"] == []
 
 
 @pytest.mark.usefixtures("jvm")

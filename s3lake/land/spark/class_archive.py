@@ -5,6 +5,7 @@ when it ends, into the user's cache; another Java, another Spark or a changed cl
 """
 
 import atexit
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -17,6 +18,8 @@ WRITING_S = 300.0
 _TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints with its version what they hold
 # Java prints on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_writing: dict[Path, Path] = {}
+"""The archive that this process's JVM writes when it ends, and its name from then on."""
 
 
 def java_options(java: Path) -> str:
@@ -29,7 +32,9 @@ def java_options(java: Path) -> str:
     except OSError:
         return ""  # a cache that cannot be written: every start costs what it cost before
     written = archive.with_suffix(f".{os.getpid()}")
-    atexit.register(_keep, written, archive)
+    if not _writing:
+        atexit.register(keep)
+    _writing[written] = archive
     return f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
 
 
@@ -48,17 +53,35 @@ def find_archive(java: Path) -> Path:
     return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
 
 
-def _keep(written: Path, archive: Path) -> None:
-    """At this process's end: let the JVM end first, and make what it has written the archive."""
+def keep() -> None:
+    """Let the JVM end and write its archive, if it is to write one. Called when a command or a process ends."""
     process = private_pyspark.find_gateway_process()
-    if process is None or process.stdin is None:  # the session was not made after all
+    if process is None:  # no session was made
         return
+    while _writing:
+        written, archive = _writing.popitem()
+        try:
+            _await_end(process)
+            written.rename(archive)
+        except (subprocess.TimeoutExpired, FileNotFoundError):
+            continue
+        for left in archive.parent.glob(f"{archive.stem}.*"):
+            if left != archive:  # of processes that were killed, or that are late
+                left.unlink(missing_ok=True)
+
+
+def discard() -> None:
+    """Delete what a JVM that was killed has written of its archive."""
+    while _writing:
+        written, _ = _writing.popitem()
+        with contextlib.suppress(OSError):
+            written.unlink(missing_ok=True)
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
     context = private_pyspark.find_active_context()
     if context is not None:
         context.stop()
-    process.stdin.close()  # which ends the JVM
-    try:
-        process.wait(WRITING_S)
-        written.rename(archive)
-    except (subprocess.TimeoutExpired, FileNotFoundError):
-        return
+    if process.stdin is not None:
+        process.stdin.close()  # which ends the JVM
+    process.wait(WRITING_S)

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from s3lake.land.spark import private_pyspark
+from s3lake.land.spark import class_archive, private_pyspark
 from s3lake.scratch import scratch
 
 _SILENCE_S = 1.0
@@ -99,6 +99,7 @@ def end() -> None:
             _signal(process, signal.SIGKILL)
             process.wait()
         _processes.clear()
+        class_archive.discard()
         private_pyspark.forget_gateway()
         _is_ending = False
 

@@ -51,6 +51,23 @@ def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) ->
 
 @pytest.mark.slow("starts sessions in processes of their own")
 @pytest.mark.usefixtures("jvm")
+def test_is_kept_by_a_command_that_ends(tmp_path: Path) -> None:
+    (tmp_path / "s3lake.yaml").write_text(
+        "kafka: {bootstrap_servers: 127.0.0.1:1}\n"
+        'sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-11-20T00, sql: {where: "n > 0"}}]\n'
+    )
+    (tmp_path / "records.jsonl").write_text('{"topic": "orders", "value": {"n": 1}}\n')
+    (tmp_path / "classes").mkdir()
+    (tmp_path / "classes" / f"{class_archive.find_archive(jars.find_java()).stem}.1").write_text("of a killed process")
+    command = [sys.executable, "-m", "s3lake", "preview", "s3lake.yaml", "--records", "records.jsonl"]
+    path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "S3LAKE_CACHE": str(tmp_path), "PYTHONPATH": path}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert [file.suffix for file in (tmp_path / "classes").iterdir()] == [".jsa"]
+
+
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
 def test_that_does_not_fit_is_no_obstacle_and_no_noise(tmp_path: Path) -> None:
     java = jars.find_java()
     (tmp_path / "classes").mkdir()
