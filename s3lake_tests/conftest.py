@@ -45,6 +45,22 @@ def slow_after(count: int, reason: str, values: Iterable[Any]) -> list[Any]:
     return [*parameters[:count], *(one._replace(marks=[*one.marks, slow]) for one in parameters[count:])]
 
 
+LONGEST_ID = 40
+"""How many characters of a parameter the name of its test has."""
+
+
+def short_id(value: object) -> str:
+    """Return a parameter as the name of its test has it: in one line, and cut where it is too long to be read."""
+    text = repr(value)[2:-1] if isinstance(value, bytes) else str(value).encode("unicode_escape").decode()
+    return text if len(text) <= LONGEST_ID else f"{text[:LONGEST_ID]}..."
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cut long texts; others are named as pytest names them."""
+    return short_id(val) if isinstance(val, str | bytes) and len(repr(val)) > LONGEST_ID else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Where pictures of the UI go, and where a run of several parts keeps what it did not run."""
     parser.addoption("--pictures", type=Path, metavar="DIR", help="take pictures of Dagster's UI into this directory")

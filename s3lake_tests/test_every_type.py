@@ -9,6 +9,7 @@ from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.land.request import stage_values
 from s3lake.records.schema.columns import grammar
 from s3lake.records.schema.columns.types import Primitive, Struct, from_document
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.land.unstaged import UnstagedTopic as Unstaged
@@ -36,7 +37,7 @@ def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, A
     stage_values.refuse_other_types(target.sink, target.topic, recorded)
 
 
-@pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
+@pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=short_id)
 def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
     target = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).target()
     stage_values.refuse_other_types(target.sink, target.topic, from_document({"value": value}))

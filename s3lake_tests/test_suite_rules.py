@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from s3lake_tests.conftest import LONGEST_ID, short_id
+
 ROOT = Path(__file__).parents[1]
 PLACES = ("s3lake_tests", "trials", "benchmarks", "docs")
 
@@ -145,3 +147,14 @@ def test_the_checker_of_the_trials_shares_no_code_with_the_package() -> None:
         left += [module for module in found if module is not None and module not in seen]
     names = {path.relative_to(ROOT).as_posix() for path in seen}
     assert names == {"trials/checker.py", "trials/truth.py", "s3lake_tests/kit/object_rows.py"}
+
+
+# Names of parameters
+
+
+def test_a_parameter_is_in_the_name_of_its_test_on_one_line_and_cut() -> None:
+    assert short_id("a\nb") == "a\\nb"
+    assert short_id(b"\xff") == "\\xff"
+    assert short_id({"a": 1}) == "{'a': 1}"
+    assert short_id("a" * LONGEST_ID) == "a" * LONGEST_ID
+    assert short_id("a" * (LONGEST_ID + 1)) == "a" * LONGEST_ID + "..."

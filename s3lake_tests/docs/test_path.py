@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from s3lake_tests.conftest import short_id
 from s3lake_tests.docs.code_blocks import CodeBlock, find_blocks
 from s3lake_tests.docs.documents import ROOT, find_links
 
@@ -58,7 +59,7 @@ def test_each_step_links_to_the_next_one() -> None:
 COSTS = [block for block in find_blocks("text") if block.document == "docs/costs.md"]
 
 
-@pytest.mark.parametrize("block", COSTS, ids=str)
+@pytest.mark.parametrize("block", COSTS, ids=short_id)
 def test_each_calculation_of_costs_has_its_result(block: CodeBlock) -> None:
     for line in block.text.splitlines():
         calculation, _, result = line.partition(" = ")

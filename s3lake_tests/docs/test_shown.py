@@ -28,6 +28,7 @@ from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
+from s3lake_tests.conftest import short_id
 from s3lake_tests.docker.compose import SERVICES, parse_command
 from s3lake_tests.docs.code_blocks import BLOCK, CodeBlock, find_blocks, read_title
 from s3lake_tests.docs.documents import DOCUMENTS, ROOT
@@ -47,7 +48,7 @@ OTHERS = {"cd", "cp", "create-dagster", "duckdb", "export", "kafka-acls.sh", "py
 
 
 def of_languages(*languages: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("block", find_blocks(*languages), ids=str)
+    return pytest.mark.parametrize("block", find_blocks(*languages), ids=short_id)
 
 
 # Commands
@@ -289,13 +290,13 @@ def engine(block: CodeBlock) -> str:
     return read_title(block).lower()
 
 
-@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) != "duckdb"], ids=str)
+@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) != "duckdb"], ids=short_id)
 def test_sql_is_that_of_the_engine_that_it_is_for(block: CodeBlock) -> None:
     assert engine(block) in ("athena", "postgres", "trino", "spark")
     assert sqlglot.parse(block.text, dialect=engine(block))
 
 
-@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) == "duckdb"], ids=str)
+@pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) == "duckdb"], ids=short_id)
 def test_duckdb_reads_what_the_sink_beside_it_lands(block: CodeBlock, tmp_path: Path) -> None:
     import duckdb  # a tenth of a second, in all that collect
 
@@ -319,7 +320,7 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: CodeBlock, tmp_path: 
 FILES = [block for block in find_blocks("yaml", "json", "properties", "python", "text") if "/" in read_title(block)]
 
 
-@pytest.mark.parametrize("block", FILES, ids=str)
+@pytest.mark.parametrize("block", FILES, ids=short_id)
 def test_a_block_that_is_called_like_a_file_is_that_file(block: CodeBlock) -> None:
     assert block.text == (ROOT / read_title(block)).read_text("utf-8")
 

@@ -9,6 +9,7 @@ from botocore.credentials import ReadOnlyCredentials
 from s3lake.index.store import client
 from s3lake.index.store.request_template import UploadRequest, learn_template
 from s3lake.index.store.s3_connection import S3Connection
+from s3lake_tests.conftest import short_id
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="AKIA", secret_access_key="hush")
 KEYS = ReadOnlyCredentials("AKIA", "hush", None)
@@ -65,7 +66,7 @@ def test_an_unknown_header_makes_no_template(header: tuple[str, str]) -> None:
         {"headers": {"if-none-match": "*"}},
         {"body": b"trap"},
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_another_request_makes_no_template(change: dict[str, Any]) -> None:
     assert learn_template(sent(), replace(PART, **change), KEYS) is None

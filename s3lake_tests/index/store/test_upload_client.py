@@ -28,6 +28,7 @@ from s3lake.index.store import client
 from s3lake.index.store.s3_connection import S3Connection
 from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.upload_client import UploadClient
+from s3lake_tests.conftest import short_id
 from s3lake_tests.index.store.scripted import Scripted, answering, ok, status
 from s3lake_tests.kit.http import DROPPED, Request, Response, serve
 
@@ -127,7 +128,7 @@ METHODS: dict[str, dict[str, Any]] = {
         {"created_with": (("ACL", "bucket-owner-full-control"), ("Tagging", "team=data+lake&b=c%2Fd"))},
         {"customer_key": KEY},
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_a_request_is_the_one_that_boto3_would_send(settings: dict[str, Any], method: str) -> None:
     both = Both(**settings)

@@ -10,6 +10,7 @@ import pytest
 from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.value_checks import Refusals
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.staged_records import require_agreement, stage_records
 from s3lake_tests.lake.verify.world import build_registered_topic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -64,7 +65,7 @@ def raws(converter: str, registry: SchemaRegistry) -> list[bytes]:
 
 @pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-@pytest.mark.parametrize("sides", SIDES, ids=str)
+@pytest.mark.parametrize("sides", SIDES, ids=short_id)
 def test_writer_and_verifier_agree_on_nulls_and_defaults(
     registry: SchemaRegistry, converter: str, format: str, sides: tuple[str, ...]
 ) -> None:
@@ -77,7 +78,7 @@ def test_writer_and_verifier_agree_on_nulls_and_defaults(
 
 @pytest.mark.parametrize("converter", ["connect_json", "json_schema"])
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-@pytest.mark.parametrize("sides", [(), ("value",)], ids=str)
+@pytest.mark.parametrize("sides", [(), ("value",)], ids=short_id)
 def test_verify_finds_a_default_in_place_of_a_null_and_the_reverse(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, converter: str, format: str, sides: tuple[str, ...]
 ) -> None:

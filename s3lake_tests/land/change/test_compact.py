@@ -9,6 +9,7 @@ import pytest
 from s3lake.index.store import Document, reading
 from s3lake.land.change.compact import compact_hours
 from s3lake.records.encode.text_file import TextJoiner
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.world import HOUR, texts
 from s3lake_tests.land.change.parts import Parts, holding, land_two_commits, number_values, planned_changes, run_change
 
@@ -57,7 +58,9 @@ def test_objects_of_one_record_each_stay() -> None:
     world.verify_clean()
 
 
-@pytest.mark.parametrize("sink", [{"format": {"type": "json"}}, {"format": {"type": "json", "codec": "zstd"}}], ids=str)
+@pytest.mark.parametrize(
+    "sink", [{"format": {"type": "json"}}, {"format": {"type": "json", "codec": "zstd"}}], ids=short_id
+)
 def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     sink: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.land.change.hour_change import group_compatible, settle_hour
 from s3lake.land.topic.table_follower import TableFollower
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.at_hand import Table, TopicInMemory
 from s3lake_tests.land.change.parts import Parts, holding, land_two_commits, run_change
@@ -85,7 +86,7 @@ def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
         {"nulls": "write"},
         {"columns": {"a": "int64"}},
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
     first, second, third = commit(0), commit(1, **form), commit(2)

@@ -15,6 +15,7 @@ from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.protocol import Committed
 from s3lake.land.change.compact import CompactOptions, find_join_blocker, merge, plan_outputs
 from s3lake.land.change.hour_change import CannotChange
+from s3lake_tests.conftest import short_id
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts, number_values
@@ -194,7 +195,7 @@ WALLCLOCK = {"layout": {**OTHER_WALLCLOCK, "template": "{time:HH}/{topic}/{parti
         ({}, {"layout": {"template": LAYOUT + "{last_offset}"}}, "some of it was landed with another layout"),
         (WALLCLOCK, {"layout": OTHER_WALLCLOCK}, "some of it was landed with another layout"),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_an_hour_whose_files_cannot_be_joined_stays_as_it_is_and_says_why(
     was: dict[str, Any], now: dict[str, Any] | None, why: str

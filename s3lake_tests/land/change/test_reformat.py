@@ -15,6 +15,7 @@ from s3lake.config.model import Sink
 from s3lake.land.change import reformat as reformatting
 from s3lake.land.request.in_process_tasks import KafkaRecord, to_record_batch
 from s3lake.land.task.staging import StagingRows
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.world import HOUR
 from s3lake_tests.land.change.parts import Parts, holding, planned_changes, run_change
 
@@ -50,7 +51,7 @@ def changed(world: Parts, **sink: Any) -> Parts:
         ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}, "envelope": RECORD}),
         ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}}),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now: dict[str, Any]) -> None:
     world = changed(landed(**was), **now)
@@ -170,7 +171,7 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
         ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
         ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_an_impossible_reformat_has_its_reason_and_leaves_the_hour(
     was: dict[str, Any], now: dict[str, Any], why: str
@@ -191,7 +192,7 @@ def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_no
     assert planned_changes("reformat", holding(now)) == []
 
 
-@pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
+@pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=short_id)
 def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[str, Any]) -> None:
     text: dict[str, Any] = {"converter": {"value": "string"}, "nulls": "write"}
     world = Parts(format={"type": "text"}, **text).land(None, b"")
@@ -219,7 +220,7 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
             {"format": {"type": "json", "codec": "gzip"}, "envelope": RECORD},
         ),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     was: dict[str, Any], now: dict[str, Any], monkeypatch: pytest.MonkeyPatch

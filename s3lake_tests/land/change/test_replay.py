@@ -9,6 +9,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.index.commit.dead_letter_reasons import normalize_reason
 from s3lake.index.commit.documents import Recorded
 from s3lake.land.change.committed_dead_letters import read_committed_dead_letters
+from s3lake_tests.conftest import short_id
 from s3lake_tests.land.change.parts import run_change
 from s3lake_tests.land.change.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
 
@@ -108,7 +109,7 @@ def test_an_hour_of_dead_letters_only_fits_any_configuration() -> None:
         ({"converter": {"value": "string"}, "layout": {}}, {"converter": {"value": "json"}}, "its value converter is"),
         ({"nulls": "skip"}, {"nulls": "write"}, "its nulls are 'skip' then and 'write' now"),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_a_commit_of_another_form_is_refused_with_what_helps(
     was: dict[str, Any], now: dict[str, Any], why: str
@@ -129,7 +130,7 @@ def test_a_commit_of_another_form_is_refused_with_what_helps(
         ({}, {"format": {"type": "avro"}, "flush": {"count": 1}}),
         ({"format": {"type": "avro", "codec": "deflate"}}, {"format": {"type": "parquet"}, "flush": {"count": 2}}),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
     lake = Lake(**was).landed(7, 4)

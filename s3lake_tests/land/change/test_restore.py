@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.change import restore as restoring
 from s3lake.land.change.restore import Restore, produce_record, restore_records
 from s3lake.land.request.in_process_tasks import KafkaRecord
-from s3lake_tests.conftest import slow_after
+from s3lake_tests.conftest import short_id, slow_after
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
@@ -57,7 +57,7 @@ def consumed(lake: Lake, topic: str) -> list[tuple[Any, ...]]:
         "another format",
         [{}, {"format": {"type": "parquet"}, "converter": {"value": "string", "key": "bytes"}}],
     ),
-    ids=str,
+    ids=short_id,
 )
 def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(
     lake: Lake, sink: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -151,7 +151,7 @@ def test_a_timestamp_that_no_client_writes_does_not_become_the_present_moment(st
         ({"format": {"type": "parquet"}}, "its columns are fields of the value, whose text is not kept"),
         ({"transforms": [{"type": "InsertField$Value", "options": {"static.field": "a", "static.value": "b"}}]}, "SQL"),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_values_that_objects_do_not_hold_cannot_go_back(sink: dict[str, Any], why: str) -> None:
     world = Parts(**sink).land(b'{"n":1}')

@@ -10,6 +10,7 @@ from s3lake.config.model import Sink
 from s3lake.land.preview import preview
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.records.schema.protobuf import compiler
+from s3lake_tests.conftest import short_id
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
 PLANT = "hunter2plant"
@@ -46,7 +47,7 @@ def test_refusals_of_declared_columns_contain_no_value(type: str, form: str) -> 
         {"password": [PLANT]},
         {"password": {"a": PLANT}},
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_refusals_of_nested_values_contain_no_value(value: Any) -> None:
     assert PLANT not in refusals(value, **columns("struct<a: timestamp>"))
@@ -105,7 +106,7 @@ def step(type: str, **options: Any) -> dict[str, Any]:
         step("TimestampConverter$Value", field="password", target_type="Timestamp", format="yyyy-MM-dd"),
         step("TimestampConverter$Value", field="password", target_type="Timestamp"),
     ],
-    ids=str,
+    ids=short_id,
 )
 def test_refusals_of_transforms_contain_no_value(transform: dict[str, Any]) -> None:
     assert PLANT not in refusals({"password": PLANT}, transforms=[transform])

@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError
 from s3lake.source.kafka.client_properties import to_librdkafka
+from s3lake_tests.conftest import short_id
 from s3lake_tests.kit.tables import read_yaml, rows
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -19,7 +20,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("given", SAME, ids=str)
+@pytest.mark.parametrize("given", SAME, ids=short_id)
 def test_names_of_both_clients_and_librdkafkas_own_stay_as_they_are(given: dict[str, str]) -> None:
     assert to_librdkafka(given) == given
 
@@ -75,7 +76,7 @@ UNTRANSLATABLE = [
 ]
 
 
-@pytest.mark.parametrize("given", UNTRANSLATABLE, ids=str)
+@pytest.mark.parametrize("given", UNTRANSLATABLE, ids=short_id)
 def test_untranslatable_properties_are_refused_with_the_names_of_librdkafka(given: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot be translated for librdkafka.*in their place, \w+\.") as e:
         to_librdkafka(given)

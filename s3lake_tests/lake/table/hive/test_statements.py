@@ -21,6 +21,7 @@ from s3lake.records.encode import FileFormat, csv_rows
 from s3lake.records.encode.text_file import TextEncoder
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import Decimal, List, Map, Primitive, Struct, Type
+from s3lake_tests.conftest import short_id
 from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def test_duckdb_reads_partitions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "ending"),
     [(["0.parquet", "1.parquet"], ".parquet"), (["0.json", "1.json.gz"], ""), (["a.b-0-7"], ""), (["a.0007"], "")],
-    ids=str,
+    ids=short_id,
 )
 def test_names_that_end_alike_tell_files_from_markers(names: list[str], ending: str) -> None:
     assert table([f"raw/{name}" for name in names]).ending == ending

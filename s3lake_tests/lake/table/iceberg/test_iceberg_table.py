@@ -17,6 +17,7 @@ from s3lake.index.commit.documents import Watermark
 from s3lake.lake.table.iceberg import table_commits
 from s3lake.lake.table.iceberg.entries import Footers
 from s3lake.orchestration.hour_checks import check_hours, names_of
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
 from s3lake_tests.orchestration.world import catalog
 
@@ -139,7 +140,7 @@ class TestColumns:
         shelf.table().sync()
         assert sorted(row["id"] for row in rows(shelf)) == [1, 3, 2**40]
 
-    @pytest.mark.parametrize("other", [pa.array([1.5]), pa.array([{"x": 1}]), pa.array(["a"])], ids=str)
+    @pytest.mark.parametrize("other", [pa.array([1.5]), pa.array([{"x": 1}]), pa.array(["a"])], ids=short_id)
     def test_one_of_another_type_is_refused_with_the_remedy(self, shelf: Shelf, other: pa.Array) -> None:
         shelf.commit(FIVE, pa.table({"id": [1]}))
         shelf.table().sync()
@@ -173,7 +174,7 @@ class TestPartitions:
         parts = [task.file.partition[1] for task in loaded(shelf).scan().plan_files()]
         assert sorted(map(str, parts)) == ["None", "None", "a"]
 
-    @pytest.mark.parametrize("mixed", [["a", "b"], ["a", None]], ids=str)
+    @pytest.mark.parametrize("mixed", [["a", "b"], ["a", None]], ids=short_id)
     def test_a_file_of_two_values_is_refused(self, make: Callable[..., Shelf], mixed: list[Any]) -> None:
         shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         shelf.commit(FIVE, pa.table({"id": [1, 2], "type": mixed}))

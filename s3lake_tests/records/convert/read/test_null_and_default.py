@@ -9,6 +9,7 @@ import pytest
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
+from s3lake_tests.conftest import short_id
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -73,7 +74,7 @@ def cell(value: Any) -> Any:
         if format != "csv" or place[1]["type"] == "int32"  # CSV has no lists, maps and structs
     ],
 )
-@pytest.mark.parametrize("sides", [(), ("value",), ("key",)], ids=str)
+@pytest.mark.parametrize("sides", [(), ("value",), ("key",)], ids=short_id)
 def test_a_null_stays_null_unless_the_sink_wants_its_default(
     format: str, _: str, schema: Any, payload: Any, kept: Any, replaced: Any, sides: tuple[str, ...]
 ) -> None:
@@ -166,7 +167,7 @@ JSON_IDS = [place for place, *_ in JSON_PLACES]
 
 @pytest.mark.parametrize(("_", "schema", "value", "kept", "replaced"), JSON_PLACES, ids=JSON_IDS)
 @pytest.mark.parametrize("format", ["parquet", "avro", "json"])
-@pytest.mark.parametrize("sides", [(), ("value",)], ids=str)
+@pytest.mark.parametrize("sides", [(), ("value",)], ids=short_id)
 def test_a_value_with_a_json_schema_is_the_same_in_columns_and_in_lines(
     registry: SchemaRegistry,
     _: str,

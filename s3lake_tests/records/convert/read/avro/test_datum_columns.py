@@ -14,6 +14,7 @@ from s3lake.records.convert.read.avro import avro_values as reading
 from s3lake.records.convert.read.avro import datum_columns
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.schema.avro import read_schema
+from s3lake_tests.conftest import short_id
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.one_by_one import convert_both_ways
 from s3lake_tests.records.convert.read.avro.random_datums import KINDS, batch_of, numbered_record, rename_types
@@ -82,8 +83,8 @@ FAR: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("kind", FAR, ids=str)
+@pytest.mark.parametrize("way", WAYS, ids=short_id)
+@pytest.mark.parametrize("kind", FAR, ids=short_id)
 def test_days_beyond_pythons_calendar_are_the_same(registry: SchemaRegistry, way: dict[str, Any], kind: Any) -> None:
     schema, far = numbered_record(x=kind), 2**31 - 1 if "date" in str(kind) else 2**59
     values = {"array": [far, 5], "map": {"a": far, "b": None}}

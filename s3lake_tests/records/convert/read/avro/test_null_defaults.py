@@ -8,6 +8,7 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.staged_records import require_agreement
 from s3lake_tests.lake.verify.world import build_registered_topic
 from s3lake_tests.records.convert.batches import batch, table
@@ -97,7 +98,7 @@ def test_keys_have_a_rule_of_their_own(registry: SchemaRegistry) -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-@pytest.mark.parametrize("sides", [(), ("value",), ("key", "value")], ids=str)
+@pytest.mark.parametrize("sides", [(), ("value",), ("key", "value")], ids=short_id)
 def test_writer_and_verifier_agree_on_nulls_of_avro(
     registry: SchemaRegistry, format: str, sides: tuple[str, ...]
 ) -> None:
@@ -107,7 +108,7 @@ def test_writer_and_verifier_agree_on_nulls_of_avro(
     require_agreement(some, [(value, value, []) for value in raws(registry)], 1)
 
 
-@pytest.mark.parametrize("type", ["int", ["null", "int"]], ids=str)
+@pytest.mark.parametrize("type", ["int", ["null", "int"]], ids=short_id)
 def test_a_schema_whose_nulls_have_no_default_keeps_the_producers_bytes(registry: SchemaRegistry, type: Any) -> None:
     default = {"default": None} if isinstance(type, list) else {"default": 7}
     schema = {"type": "record", "name": "db.Row", "pii": True, "fields": [{"name": "a", "type": type, **default}]}

@@ -8,6 +8,7 @@ import pytest
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.columns.types import fields_of
+from s3lake_tests.conftest import short_id
 from s3lake_tests.records.convert.batches import batch, table
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
 
@@ -94,7 +95,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=str)
+@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=short_id)
 def test_a_type_has_the_column_that_confluent_gives_it(
     registry: SchemaRegistry, schema: Any, value: Any, type: str, cell: Any
 ) -> None:
