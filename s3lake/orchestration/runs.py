@@ -26,7 +26,7 @@ WILL_RETRY = "dagster/will_retry"
 """The tag of a failed run that Dagster starts again."""
 _FAILED_FOR_MS = 4_200_000
 _MAX_STARTED, _MAX_WAITING, _MAX_FAILED = 500, 200, 500
-_MAX_SHOWN = 50
+_MAX_SHOWN, _MAX_SUCCEEDED = 50, 20
 
 
 def group_job_name(catalog: Catalog, sink: Sink) -> str:
@@ -88,6 +88,11 @@ class SinkRuns:
         name = group_job_name(self._catalog, self._sink)
         return any(record.dagster_run.job_name == name for record in self._waiting)
 
+    def has_landed(self, topic: str, first: str, last: str) -> bool:
+        """Return whether a run that lands topics together has landed these hours of the topic, and succeeded."""
+        with self._reading:
+            return topic in self._succeeded.get(f"{first}..{last}", ())
+
     def failures(self, topic: str, landed_ms: int) -> Sequence[dg.RunRecord]:
         """Return the runs that failed the topic and ended after it was landed last, the latest first."""
         with self._reading:
@@ -138,6 +143,16 @@ class SinkRuns:
         return runs
 
     @cached_property
+    def _succeeded(self) -> Mapping[str, Collection[str]]:
+        """The topics of the last runs that have succeeded, by the hours that these have landed."""
+        filters = dg.RunsFilter(tags=self._tags, statuses=[dg.DagsterRunStatus.SUCCESS])
+        topics = defaultdict[str, set[str]](set)
+        for record in self._instance.get_run_records(filters, limit=_MAX_SUCCEEDED):
+            for span, of_span in _requested_by_span(self._catalog, self._sink, record.dagster_run).items():
+                topics[span].update(of_span)
+        return topics
+
+    @cached_property
     def _failed(self) -> Mapping[str, Sequence[dg.RunRecord]]:
         """The runs by topic that failed it lately, the latest first."""
         since = datetime.fromtimestamp((self._now_ms - _FAILED_FOR_MS) / 1000, timezone.utc)
@@ -165,11 +180,18 @@ def _requested_topics(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> Colle
     if run.job_name != group_job_name(catalog, sink):
         ours = run.tags.get(dagster_names.SINK) == catalog.tag(sink) and dagster_names.TOPIC in run.tags
         return [run.tags[dagster_names.TOPIC]] if ours else []
+    return set(chain.from_iterable(_requested_by_span(catalog, sink, run).values()))
+
+
+def _requested_by_span(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> Mapping[str, Collection[str]]:
+    """Return the topics of a run that lands topics together, by range of hours."""
+    config: Any = run.run_config
     try:
-        config: Any = run.run_config
-        return set(chain.from_iterable(config["ops"][group_op_name(catalog, sink)]["config"]["hours"].values()))
+        return {
+            span: [*topics] for span, topics in config["ops"][group_op_name(catalog, sink)]["config"]["hours"].items()
+        }
     except (LookupError, TypeError, AttributeError):
-        return []
+        return {}
 
 
 def _ended_ms(record: dg.RunRecord) -> int:

@@ -24,6 +24,10 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
         look_at_ms: when the index has to be read, also if Kafka has nothing new.
         looked_ms: when it was read last.
         requested_ms: when a run was requested of which nothing has been seen to land yet; else 0.
+        open_hour: the last hour, if it is open and has no record, and all hours before it are complete; else empty.
+        expected: the hours that were requested by the memory alone, as a range; the run leaves the last one open. None
+            if no such run was requested.
+        quiet_end: the sum of end offsets when that run was requested.
     """
 
     complete: list[tuple[str, str]] = []
@@ -36,6 +40,9 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
     look_at_ms: int = 0
     looked_ms: int = 0
     requested_ms: int = 0
+    open_hour: str = ""
+    expected: tuple[str, str] | None = None
+    quiet_end: int = 0
 
 
 class Observed(msgspec.Struct, omit_defaults=True):

@@ -42,6 +42,7 @@ class RouteState:
         is_due: False if it is only landed together with topics that are.
         word: the reason as the tag of the run has it.
         alone: True if it has to be landed in a run of its own.
+        by_memory: True if the index was not read.
         in_turn: True if it was not due by the memory.
         must_wait: True if it is due and waits for a run that has not ended, or after one that failed.
         lag: offsets that wait in the tiles that were read; None if there are none.
@@ -59,6 +60,7 @@ class RouteState:
     lag: int | None = None
     sealed: Sequence[dg.AssetMaterialization] = ()
     error: S3LakeError | None = None
+    by_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,13 @@ class Tick:
             return []
         states = []
         for route in ready[:]:
-            if wait := self.runs[route.sink.name].run_of(route.topic):
+            if self._has_landed_expected(route):
+                ready.remove(route)
+                idle.append(route)
+            elif quiet := self._recall_quiet_hour(route):
+                ready.remove(route)
+                states.append(quiet)
+            elif wait := self.runs[route.sink.name].run_of(route.topic):
                 ready.remove(route)
                 self.recall(route).landed = -1  # what the run lands decides
                 states.append(RouteState(route, wait, must_wait=True))
@@ -123,8 +131,10 @@ class Tick:
         return [state.error for state in self._look_at(turns[:_AT_ONCE], look) if state.error is not None]
 
     def remember_request(self, state: RouteState) -> None:
-        """Remember a requested run: once it has ended, the index has to be read."""
+        """Remember a requested run: once it has ended the index is read, unless the memory expects its result."""
         memory = self.recall(state.route)
+        memory.expected = state.span if state.by_memory else None
+        memory.quiet_end = sum(self.ends[state.route.topic].values())
         memory.landed, memory.requested_ms = -1, self.now_ms
 
     def waiting(self, route: Route) -> int:
@@ -147,6 +157,33 @@ class Tick:
         memory.waiting_since_ms = memory.waiting_since_ms or self.memory.ticked_ms or self.now_ms
         closing_soon = self.now_ms >= memory.look_at_ms - closing_soon_ms(route.sink)
         return not closing_soon and (waiting >= memory.due_offsets or self.now_ms >= self.due_ms(route))
+
+    def _recall_quiet_hour(self, route: Route) -> RouteState | None:
+        """Return that an hour without a record is over, if the memory shows it. The run reads the index."""
+        memory, sink, runs = self.recall(route), route.sink, self.runs[route.sink.name]
+        if not self.together or sink.table is not None or not memory.open_hour or memory.landed < 0:
+            return None
+        policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
+        over = due.list_unopened_hours(memory.open_hour, policy, self.now_ms, sink.hours_per_run)
+        chosen = self.catalog.within(sink, route.topic, set(over))
+        if self.waiting(route) or not chosen or runs.run_of(route.topic) or runs.failures(route.topic, 0):
+            return None
+        span, reason = due.split_into_runs(chosen, sink.hours_per_run)[0], due.HOUR_OVER
+        return RouteState(route, reason.sentence, span, is_due=True, word=reason.word, by_memory=True)
+
+    def _has_landed_expected(self, route: Route) -> bool:
+        """Return whether the run of a quiet hour has succeeded, and remember what it has landed."""
+        memory, sink, runs = self.recall(route), route.sink, self.runs[route.sink.name]
+        if memory.expected is None or runs.run_of(route.topic):
+            return False
+        (first, last), memory.expected = memory.expected, None
+        if not runs.has_landed(route.topic, first, last):
+            return False
+        memory.complete = hours.merge_ranges([*memory.complete, (first, hours.shift(last, -1))])
+        memory.open_hour, memory.landed = last, memory.quiet_end
+        memory.look_at_ms = hours.end_ms(last) + int(sink.close_grace * 1000)
+        memory.requested_ms = memory.waiting_since_ms = 0
+        return True
 
     def _may_come_along(self, route: Route) -> bool:
         """Return whether it is due before long: topics that are landed together are due together from then on."""
@@ -215,7 +252,7 @@ class Tick:
     def _remember(self, route: Route, view: TopicView) -> None:
         """Remember when something can be due."""
         memory, sink, tile = view.memory, route.sink, view.open_tile
-        memory.looked_ms = self.now_ms
+        memory.looked_ms, memory.open_hour = self.now_ms, ""
         if tile is None:
             start_ms = hours.start_ms(sink.start)
             memory.landed = sum(view.ends.values())
@@ -227,6 +264,9 @@ class Tick:
         size = mean_size(tile.sums)
         least = [sink.flush.size / size if size else UNLIMITED, sink.flush.count or UNLIMITED]
         memory.due_offsets = min(UNLIMITED, int(min(least) * max(1, len(behind))))
+        incomplete = hours.without(view.head.hours, memory.complete) if view.head is not None else []
+        is_quiet = not behind and not tile.commits and tile.pending is None
+        memory.open_hour = tile.hour if is_quiet and incomplete == [(tile.hour, tile.hour)] else ""
         if not behind:
             memory.waiting_since_ms = 0
         elif not memory.waiting_since_ms or (self.together and self.now_ms >= hours.end_ms(tile.hour)):

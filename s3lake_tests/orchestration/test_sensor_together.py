@@ -99,6 +99,58 @@ def world(monkeypatch: pytest.MonkeyPatch) -> TogetherTicks:
     return made
 
 
+class TestHoursWithoutARecord:
+    """An hour is over, and the index was read when nothing waited in it: the memory is enough to request a run."""
+
+    FOLLOWING = hours.shift(HOUR, 1)
+    SPAN = f"{HOUR}..{FOLLOWING}"
+
+    def end_hour(self, world: TogetherTicks) -> Any:
+        world.now = at(HOUR, 65)
+        world.store.requests.clear()
+        return world.tick(0)
+
+    def end_run(self, world: TogetherTicks, status: dg.DagsterRunStatus) -> None:
+        """End the requested run, and tick."""
+        world.run({self.SPAN: [*world.kafka.logs]}, status)
+        world.store.requests.clear()
+        world.tick()
+
+    def test_a_run_is_requested_without_reading_the_index(self, world: TogetherTicks) -> None:
+        assert spans(self.end_hour(world)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
+        assert world.store.requests == {}
+
+    def test_the_index_is_read_of_a_topic_in_which_a_record_waits(self, world: TogetherTicks) -> None:
+        world.append(1, "t0001")
+        assert spans(self.end_hour(world)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
+        assert {key.split("/")[2] for _, key in world.store.calls[-2:]} == {"t0001"}
+        assert world.store.requests == {"get": 2}
+
+    def test_after_a_run_that_succeeded_the_index_is_read_of_a_topic_in_turn_only(self, world: TogetherTicks) -> None:
+        self.end_hour(world)
+        self.end_run(world, dg.DagsterRunStatus.SUCCESS)
+        assert len({key.split("/")[2] for _, key in world.store.calls[-world.store.requests.total() :]}) == 1
+
+    def test_after_a_run_that_failed_the_index_is_read_of_all_topics(self, world: TogetherTicks) -> None:
+        self.end_hour(world)
+        self.end_run(world, dg.DagsterRunStatus.FAILURE)
+        assert len({key.split("/")[2] for _, key in world.store.calls[-world.store.requests.total() :]}) == 3
+
+    def test_a_record_that_comes_after_the_run_is_due_after_the_interval(self, world: TogetherTicks) -> None:
+        self.end_hour(world)
+        self.end_run(world, dg.DagsterRunStatus.SUCCESS)
+        for topic in world.kafka.logs:
+            world.write(
+                Tile(HOUR, {0: TileRange(0, 100, 100)}), Tile(self.FOLLOWING, {0: TileRange(100, 100)}), topic=topic
+            )
+        world.append(1, "t0001")
+        waited = 0
+        while not (requested := spans(world.tick())):
+            waited += TICK_MS
+        assert requested == {f"{self.FOLLOWING}..{self.FOLLOWING}": ["t0001"]}
+        assert waited <= 5 * MINUTE_MS
+
+
 class TestRequests:
     def test_one_run_is_for_all_topics_that_are_due(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = TogetherTicks(monkeypatch, 3)
