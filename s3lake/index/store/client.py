@@ -204,7 +204,9 @@ def _find_connect(connection: S3Connection, session: Any, endpoint: str) -> Call
 
     address = urlsplit(endpoint)
     proxies = _list_proxies(connection) or ({} if proxy_bypass(address.netloc) else getproxies())
-    if address.scheme in proxies or connection.unsigned or session.get_config_variable("tcp_keepalive"):
+    # Not every version of botocore has a variable for it: some read the profile only.
+    keep_alive = session.get_config_variable("tcp_keepalive") or session.get_scoped_config().get("tcp_keepalive")
+    if address.scheme in proxies or connection.unsigned or keep_alive:
         return None
     certificates = private_botocore.find_certificates(session, connection.ca_file or connection.verify)
 
