@@ -467,6 +467,13 @@ def test_nothing_imports_trials_and_benchmarks_import_no_tests(directory: str, s
     assert [name for name in sorted(names) if name.partition(".")[0] in strangers] == []  # kit.s3: the S3 servers
 
 
+def test_no_two_helpers_of_tests_have_one_name() -> None:
+    """A class `Test…` is left out: its name is read after the name of its module."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "s3lake_tests").rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, number in names.items() if number > 1 and not name.startswith("Test")] == []
+
+
 # Everything in the repository
 
 

@@ -29,7 +29,7 @@ from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.source.offsets import Lag
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
-from s3lake_tests.land.change.refused import Lake
+from s3lake_tests.land.change.refused import LakeWithRefusals
 
 COUNTS = define_counts(Counts)
 FIRST = 1_001
@@ -55,9 +55,9 @@ def hour(sums: Sums) -> LandedHour:
 
 
 @pytest.fixture
-def lake(hour: LandedHour) -> Lake:
+def lake(hour: LandedHour) -> LakeWithRefusals:
     """A bucket with this hour."""
-    lake = Lake().landed(7)
+    lake = LakeWithRefusals().landed(7)
     stored = lake.index.tile(HOUR)
     assert stored is not None
     assert lake.index.swap_tile(stored[0].revise(sums=hour.tile.sums), stored[1])
@@ -106,11 +106,11 @@ class NothingWaits:
         return Lag(0, 0.0, {0: 20_000})
 
 
-def landed_target(lake: Lake) -> TopicSink:
+def landed_target(lake: LakeWithRefusals) -> TopicSink:
     return replace(lake.target(), offsets=NothingWaits(), clock=lambda: hours.end_ms(HOUR))
 
 
-def test_every_count_is_a_metric(lake: Lake) -> None:
+def test_every_count_is_a_metric(lake: LakeWithRefusals) -> None:
     registry = CollectorRegistry()
     registry.register(Scrape(lambda: [landed_target(lake)]))
     scraped = {
@@ -122,13 +122,13 @@ def test_every_count_is_a_metric(lake: Lake) -> None:
     assert scraped == NUMBERS
 
 
-def test_status_as_json_has_every_count(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_as_json_has_every_count(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([landed_target(lake)]))
     (line,) = CliRunner().invoke(app, ["status", "--json"]).stdout.splitlines()
     assert json.loads(line)["counts"] == {one.name: VALUES[field] for field, one in COUNTS.items()}
 
 
-def test_status_has_every_count_in_one_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_has_every_count_in_one_line(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([landed_target(lake)]))
     _, line = CliRunner().invoke(app, ["status"]).stdout.splitlines()
     shown = {int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", line)}

@@ -43,7 +43,7 @@ NEXT = hours.shift(LAST, 1)
 
 
 @dataclass
-class Log:
+class GrowingTopic:
     """A topic of one topic-partition with so many records in each hour."""
 
     end: int = 10 * HOURS + 5
@@ -103,12 +103,12 @@ def index(long: TopicIndex) -> Iterator[TopicIndex]:
 
 class TestOpening:
     def test_an_hour_that_is_open_costs_two_requests_and_little_cpu(self, index: TopicIndex) -> None:
-        open_and_close.open_hour(index, Log(), LAST)
+        open_and_close.open_hour(index, GrowingTopic(), LAST)
         assert index.store.requests.total() <= 2
         short, last = history(FEW), hours.shift(FIRST, FEW - 1)
-        log = Log(10 * FEW + 5)
+        log = GrowingTopic(10 * FEW + 5)
         ratio = cpu_ratio(
-            lambda: open_and_close.open_hour(index, Log(), LAST),
+            lambda: open_and_close.open_hour(index, GrowingTopic(), LAST),
             lambda: open_and_close.open_hour(short, log, last),
             enough=3,
         )
@@ -116,19 +116,19 @@ class TestOpening:
 
     def test_a_new_hour_costs_four_requests_and_one_more_to_close_the_hour_before(self, index: TopicIndex) -> None:
         """topic.json read, the hour before read and closed, topic.json changed, the tile written."""
-        open_and_close.open_hour(index, Log(), NEXT)
+        open_and_close.open_hour(index, GrowingTopic(), NEXT)
         assert index.store.requests == {"get": 2, "put": 3}
         assert index.tile(LAST)[0].closed
         assert index.tile(NEXT)[0].partitions == {0: TileRange(10 * HOURS, 10 * HOURS, None)}
 
     def test_a_new_hour_after_one_that_is_closed_costs_four_requests(self) -> None:
         index = history(10, still_open=False)
-        open_and_close.open_hour(index, Log(), hours.shift(FIRST, 10))
+        open_and_close.open_hour(index, GrowingTopic(), hours.shift(FIRST, 10))
         assert index.store.requests == {"get": 2, "put": 2}
 
     def test_a_new_hour_costs_little_cpu_however_many_there_are(self, index: TopicIndex) -> None:
         short, next_hour = history(FEW), hours.shift(FIRST, FEW)
-        log = Log(10 * FEW + 5)
+        log = GrowingTopic(10 * FEW + 5)
         before = [(one.store, dict(one.store.objects)) for one in (index, short)]
 
         def restore() -> None:
@@ -136,7 +136,7 @@ class TestOpening:
                 store.objects = dict(objects)
 
         ratio = cpu_ratio(
-            lambda: open_and_close.open_hour(index, Log(), NEXT),
+            lambda: open_and_close.open_hour(index, GrowingTopic(), NEXT),
             lambda: open_and_close.open_hour(short, log, next_hour),
             enough=3,
             before=restore,
@@ -149,7 +149,7 @@ class TestOpening:
         index.store.put(index.head_key, msgspec.json.encode(TopicHead(topic_id="id", hours=ranges)))
         index.store.delete(index.tile_key(missing))
         index.store.requests.clear()
-        head = open_and_close.open_hour(index, Log(), missing)
+        head = open_and_close.open_hour(index, GrowingTopic(), missing)
         assert head is not None
         assert head.hours == ((FIRST, LAST),)
         assert index.store.requests == {"get": 3, "put": 2}
@@ -173,11 +173,13 @@ def look(instance: dg.DagsterInstance, target: TopicSink, memory: Memory, now_ms
     return state
 
 
-def target_of(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> TopicSink:
+def target_of(
+    store: CountedStore, log: GrowingTopic | None = None, now_ms: int | None = None, **settings: object
+) -> TopicSink:
     """Return a target of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
     sink, reader = make_sink(start=FIRST, **settings), KafkaReader("127.0.0.1:1")
     clock = hours.now_ms if now_ms is None else lambda: now_ms
-    return TopicSink(sink, "orders", lambda: None, lambda _: store, log or Log(), lambda: reader, clock=clock)
+    return TopicSink(sink, "orders", lambda: None, lambda _: store, log or GrowingTopic(), lambda: reader, clock=clock)
 
 
 @dataclass
@@ -242,7 +244,7 @@ class TestTick:
         target.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")
         assert target.store.requests.total() <= 4
-        with Sensor.that_has_seen_all(target_of(history(FEW).store, Log(10 * FEW + 5)), FEW) as short:
+        with Sensor.that_has_seen_all(target_of(history(FEW).store, GrowingTopic(10 * FEW + 5)), FEW) as short:
             assert short.ask().why.startswith("5 offsets wait; due at ")
             assert cpu_ratio(ask, short.ask, enough=3) <= 3
 
@@ -259,7 +261,7 @@ class TestTick:
     def test_a_tick_far_behind_costs_little_cpu_too(self, target: TopicSink) -> None:
         """All of a backfill's hours are due, and each tick asks for one run."""
         target.store.objects = {}
-        short, last = target_of(CountedStore(), Log(10 * FEW + 5)), hours.shift(FIRST, FEW - 1)
+        short, last = target_of(CountedStore(), GrowingTopic(10 * FEW + 5)), hours.shift(FIRST, FEW - 1)
         with dg.DagsterInstance.ephemeral() as instance:
             ratio = cpu_ratio(
                 lambda: look(instance, target, Memory(), hours.start_ms(LAST)),
@@ -286,7 +288,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(TopicSink, "stage", staged)
-    store, log = CountedStore(), Log(0)
+    store, log = CountedStore(), GrowingTopic(0)
     target = target_of(store, log, hours.start_ms(FIRST) + 1)
     land(target, [FIRST])
     dearest = 0
@@ -352,7 +354,7 @@ class TestRewrite:
     ) -> None:
         monkeypatch.setattr(TopicSink, "stage", lambda *args: staged(*args, files=100))
         store = CountedStore()
-        target = target_of(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
+        target = target_of(store, GrowingTopic(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
         land(target, [FIRST])
         store.requests.clear()
         rewrite(target, FIRST)
@@ -366,7 +368,7 @@ class TestFilesOfAMicroBatch:
     """A manifest with a line for each of 20 million files would be beyond a single PUT."""
 
     def target(self, **settings: object) -> TopicSink:
-        return target_of(CountedStore(), Log(120), hours.start_ms(FIRST) + 1, **settings)
+        return target_of(CountedStore(), GrowingTopic(120), hours.start_ms(FIRST) + 1, **settings)
 
     @pytest.mark.parametrize(
         ("settings", "records"),

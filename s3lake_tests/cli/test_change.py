@@ -22,10 +22,10 @@ from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts
-from s3lake_tests.land.change.refused import MENDED, Lake
+from s3lake_tests.land.change.refused import MENDED, LakeWithRefusals
 
 
-class Log:
+class RecreatedTopic:
     """A topic of one topic-partition that was created again and has 1,000 records."""
 
     def log_ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
@@ -35,36 +35,36 @@ class Log:
         return TopicOffsets("present", {0: LogRange(0, 1000, 0, 1000)})
 
 
-def target_of(lake: Lake) -> TopicSink:
-    return replace(lake.target(), offsets=Log())
+def target_of(lake: LakeWithRefusals) -> TopicSink:
+    return replace(lake.target(), offsets=RecreatedTopic())
 
 
-def leave_a_manifest(lake: Lake) -> None:
+def leave_a_manifest(lake: LakeWithRefusals) -> None:
     """A writer crashed long ago."""
     lake.index.record(Manifest("dead", TOPIC, HOUR, {0: Read(0, 1)}, created_ms=hours.start_ms("2020-01-01T00")))
 
 
-def leave_a_commit_pending(lake: Lake) -> None:
+def leave_a_commit_pending(lake: LakeWithRefusals) -> None:
     stored = lake.index.tile(HOUR)
     assert stored is not None
     lake.index.record(Manifest("stuck", TOPIC, HOUR, {0: Read(0, 3)}))
     assert lake.index.swap_tile(stored[0].revise(pending="stuck"), stored[1])
 
 
-def correct_the_layout(lake: Lake) -> None:
+def correct_the_layout(lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
 
 
-def compress(lake: Lake) -> None:
+def compress(lake: LakeWithRefusals) -> None:
     lake.mended(format={"type": "json", "codec": "gzip"})
 
 
-def leave_it(lake: Lake) -> None:
+def leave_it(lake: LakeWithRefusals) -> None:
     """Nothing has to be prepared."""
 
 
 RESTORE = ("restore", "--into", "again", "--without", "key", "--without", "headers", "--without", "timestamp")
-COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
+COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[LakeWithRefusals], None], str]] = {
     "rewrite": (("rewrite", "--from", HOUR, "--to", HOUR), leave_it, "would be landed again"),
     "clean": (("clean",), leave_a_manifest, "would be removed"),
     "compact": (("compact",), leave_it, "bytes become 2"),
@@ -87,7 +87,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
 }
 
 
-def run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], *lakes: Lake) -> Result:
+def run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], *lakes: LakeWithRefusals) -> Result:
     """Run a command on the topic of each lake, whatever is configured."""
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target_of(lake) for lake in lakes]))
     return CliRunner().invoke(app, words)
@@ -98,7 +98,7 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     words, prepare, summary = COMMANDS[name]
-    lake = Lake().landed(7, 4)
+    lake = LakeWithRefusals().landed(7, 4)
     prepare(lake)
     config = tmp_path / "s3lake.yaml"
     config.write_text(NOBODY)
@@ -124,7 +124,7 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
 )
 def test_a_command_with_yes_does_it_once(name: str, done: str, again: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words, prepare, _ = COMMANDS[name]
-    lake = Lake().landed(7, 4)
+    lake = LakeWithRefusals().landed(7, 4)
     prepare(lake)
     assert run(monkeypatch, (*words, "--yes"), lake).stdout == f"events {TOPIC} {done}\n"
     second = run(monkeypatch, (*words, "--yes"), lake)
@@ -133,7 +133,7 @@ def test_a_command_with_yes_does_it_once(name: str, done: str, again: str, monke
 
 def test_a_sink_that_has_nothing_to_accept_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     words, _, _ = COMMANDS["accept"]
-    done = run(monkeypatch, (*words, "--yes"), Lake().landed(7), Lake(name="copies"))
+    done = run(monkeypatch, (*words, "--yes"), LakeWithRefusals().landed(7), LakeWithRefusals(name="copies"))
     assert (done.exit_code, done.stdout.splitlines()) == (
         0,
         [

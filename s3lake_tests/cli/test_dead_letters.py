@@ -11,18 +11,18 @@ from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import StoreUnavailableError
 from s3lake_tests.lake.verify.world import HOUR
-from s3lake_tests.land.change.refused import MENDED, Lake
+from s3lake_tests.land.change.refused import MENDED, LakeWithRefusals
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
-def lake() -> Lake:
-    return Lake().landed(7, 4)
+def lake() -> LakeWithRefusals:
+    return LakeWithRefusals().landed(7, 4)
 
 
 @pytest.fixture
-def run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command on the lake, whatever is configured."""
 
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))
@@ -55,7 +55,7 @@ def test_show_leaves_out_what_is_beyond_its_limit(run: Run) -> None:
     assert "only the first 1" in result.stderr
 
 
-def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake) -> None:
+def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
     done = rows(run("replay", "--yes", "--json"))
     assert [(one["chosen"], one["landed"], one["done"]) for one in done] == [(3, 2, True), (2, 1, True)]
@@ -64,7 +64,9 @@ def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake)
     assert "1 dead letters: 0 can be landed, 1 stay" in run("replay", "--yes", "--hour", HOUR).stdout
 
 
-def test_a_store_that_does_not_answer_is_exit_code_three(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_exit_code_three(
+    run: Run, lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake.mended(**MENDED)
 
     def away(*_: Any) -> str:

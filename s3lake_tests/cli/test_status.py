@@ -19,27 +19,27 @@ from s3lake.index.plan.tile import Sums
 from s3lake.orchestration import dagster_names
 from s3lake.source.offsets import Lag
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
-from s3lake_tests.land.change.refused import Lake
+from s3lake_tests.land.change.refused import LakeWithRefusals
 
 LATER = hours.end_ms(HOUR) + 20 * 60_000
 
 
-class Log:
+class LaggingTopic:
     """Kafka has five records that are not landed, the oldest of them for an hour and nine minutes."""
 
     def lag(self, *_: Any, **__: Any) -> Lag:
         return Lag(5, 4140.0, {0: 16})
 
 
-class Down:
+class UnavailableKafka:
     def lag(self, *_: Any, **__: Any) -> Mapping[int, int]:
         raise KafkaUnavailableError("kafka:9092 did not answer")
 
 
 @pytest.fixture
-def lake() -> Lake:
+def lake() -> LakeWithRefusals:
     """Two commits of an hour in which five records were refused."""
-    lake = Lake().landed(7, 4)
+    lake = LakeWithRefusals().landed(7, 4)
     stored = lake.index.tile(HOUR)
     assert stored is not None
     assert lake.index.swap_tile(
@@ -48,8 +48,8 @@ def lake() -> Lake:
     return lake
 
 
-def run_status(lake: Lake, monkeypatch: pytest.MonkeyPatch, *words: str, log: Any = None) -> Result:
-    target = replace(lake.target(), offsets=log or Log(), clock=lambda: LATER)
+def run_status(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch, *words: str, log: Any = None) -> Result:
+    target = replace(lake.target(), offsets=log or LaggingTopic(), clock=lambda: LATER)
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
     return CliRunner().invoke(app, ["status", *words], catch_exceptions=False)
 
@@ -59,7 +59,7 @@ def row(result: Result) -> dict[str, Any]:
     return json.loads(line)  # type: ignore[no-any-return]
 
 
-def test_status_has_one_line_for_each_sink_and_topic(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_has_one_line_for_each_sink_and_topic(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run_status(lake, monkeypatch)
     assert result.exit_code == 0
     title, line = result.stdout.splitlines()
@@ -68,7 +68,7 @@ def test_status_has_one_line_for_each_sink_and_topic(lake: Lake, monkeypatch: py
     assert line.split() == ["events", TOPIC, HOUR, "5,", "1h9m", "none", "5", *counts.split(), "none"]
 
 
-def test_status_as_json_has_figures(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_as_json_has_figures(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row(run_status(lake, monkeypatch, "--json")) == {
         "sink": "events",
         "topic": TOPIC,
@@ -82,23 +82,23 @@ def test_status_as_json_has_figures(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     }
 
 
-def test_dead_letters_older_than_a_day_are_not_counted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = replace(lake.target(), offsets=Log(), clock=lambda: LATER + 24 * hours.HOUR_MS)
+def test_dead_letters_older_than_a_day_are_not_counted(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = replace(lake.target(), offsets=LaggingTopic(), clock=lambda: LATER + 24 * hours.HOUR_MS)
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
     assert row(CliRunner().invoke(app, ["status", "--json"]))["dead_letters"] == 0
 
 
 def test_status_ends_with_3_and_shows_the_rest_if_kafka_does_not_answer(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run_status(lake, monkeypatch, "--json", log=Down())
+    result = run_status(lake, monkeypatch, "--json", log=UnavailableKafka())
     assert result.exit_code == 3
     status = row(result)
     assert (status["landed_up_to"], status["lag_records"]) == (HOUR, None)
     assert status["last_error"] == "kafka: kafka:9092 did not answer"
 
 
-def test_status_ends_with_3_if_s3_does_not_answer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_ends_with_3_if_s3_does_not_answer(lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
         raise StoreUnavailableError("the bucket does not answer")
 
@@ -111,7 +111,7 @@ def test_status_ends_with_3_if_s3_does_not_answer(lake: Lake, monkeypatch: pytes
 
 @pytest.mark.parametrize(("after_ms", "is_shown"), [(0, True), (2**42, False)])
 def test_the_last_error_is_the_failed_run_after_the_last_commit(
-    after_ms: int, is_shown: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    after_ms: int, is_shown: bool, lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.setattr("s3lake.lake.metrics.TopicProgress.last_commit", (after_ms, 0))
@@ -124,7 +124,7 @@ def test_the_last_error_is_the_failed_run_after_the_last_commit(
 
 
 def test_status_is_shown_if_the_instance_of_dagster_cannot_be_read(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "missing"))
     status = row(run_status(lake, monkeypatch, "--json"))

@@ -21,7 +21,7 @@ from s3lake.config.report import Notice
 from s3lake.config.variables import SecretsManager
 from s3lake.land.request import stage_values
 from s3lake_tests.kit.tables import read_yaml
-from s3lake_tests.records.layout.files import Record, files
+from s3lake_tests.records.layout.files import LaidOutRecord, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
 _CONNECT = {
@@ -185,7 +185,7 @@ def remarks_text(loaded: LoadedConfig) -> str:
     return "\n".join(map(str, remarks(loaded)))
 
 
-def keys_of(loaded: LoadedConfig, *records: Record, wallclock_ms: int = 0) -> list[str]:
+def keys_of(loaded: LoadedConfig, *records: LaidOutRecord, wallclock_ms: int = 0) -> list[str]:
     """The keys of the files that the first sink makes of records of its first topic, closed by its count."""
     sink = loaded.config.sinks[0]
     rule = stage_values.build_key_layout(sink, sink.topics[0], wallclock_ms=wallclock_ms)

@@ -12,7 +12,7 @@ from s3lake.cli.request import Request
 from s3lake_tests.docs.code_blocks import find_blocks
 from s3lake_tests.lake.verify.world import TOPIC
 from s3lake_tests.land.change.parts import Record
-from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
+from s3lake_tests.land.change.refused import GOOD, MENDED, LakeWithRefusals
 
 TOKEN = b'{"id":1,"card_token":"4111-1111"}'
 REGION: list[tuple[str, bytes | None]] = [("region", b"eu"), ("authorization", b"Bearer x")]
@@ -38,7 +38,7 @@ def plain(text: str) -> list[list[str]]:
 
 
 def test_the_commands_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = Lake()
+    lake = LakeWithRefusals()
     for records in COMMITS:
         lake.land_records(records)
     monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))

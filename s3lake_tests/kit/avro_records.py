@@ -52,7 +52,7 @@ _PROPERTIES: tuple[dict[str, Any], ...] = (
 
 
 @dataclass(frozen=True)
-class Case:
+class AvroCase:
     """A schema, and values of it."""
 
     schema: dict[str, Any]
@@ -163,14 +163,14 @@ class _Schemas:
         return dict(self.random.choice(_PROPERTIES)) if self.random.random() < 0.15 else {}
 
 
-def random_cases(seed: int, count: int) -> Iterator[Case]:
+def random_cases(seed: int, count: int) -> Iterator[AvroCase]:
     """Yield as many cases, the same ones for a seed."""
     random = Random(seed)
     for _ in range(count):
         schemas = _Schemas(random)
         schema = schemas.record(0)
         named = dict(schemas.named)
-        yield Case(schema, [_random_value(random, schema, named) for _ in range(random.randint(1, 3))])
+        yield AvroCase(schema, [_random_value(random, schema, named) for _ in range(random.randint(1, 3))])
 
 
 def is_valid(schema: dict[str, Any]) -> bool:
@@ -247,7 +247,7 @@ def _strip(schema: Any) -> Any:
     return schema
 
 
-def write_datum(case: Case, value: Any) -> bytes:
+def write_datum(case: AvroCase, value: Any) -> bytes:
     """Return a value as fastavro writes it."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(case.without_logical()), value)

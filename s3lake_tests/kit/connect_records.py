@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Case:
+class ConnectValue:
     """A value with its schema, as JSON's Python has both; a decimal is base64 or a number."""
 
     schema: Schema | None
@@ -69,12 +69,12 @@ class Case:
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def random_cases(seed: int, count: int, limits: Limits = Limits()) -> Iterator[Case]:
+def random_cases(seed: int, count: int, limits: Limits = Limits()) -> Iterator[ConnectValue]:
     """Yield as many cases, the same ones for a seed."""
     random = Random(seed)
     for _ in range(count):
         schema = random_schema(random, limits)
-        yield Case(schema, random_value(random, schema))
+        yield ConnectValue(schema, random_value(random, schema))
 
 
 def random_schema(random: Random, limits: Limits, level: int = 0) -> Schema:
@@ -190,7 +190,7 @@ def _to_base64(unscaled: int) -> str:
 
 
 @dataclass(frozen=True)
-class Record:
+class ConnectRecord:
     """A record in a chain: each side is the JSON text of a value with its schema; None means that a side is missing."""
 
     value: bytes | None = None
@@ -217,7 +217,7 @@ class Dropped:
 Step = tuple[str, Mapping[str, str]]
 """The class of a transform (the name of Connect's own is enough: `Cast$Value`), and its options."""
 
-Answer = Record | Refused | Dropped
+Answer = ConnectRecord | Refused | Dropped
 
 
 @dataclass(frozen=True)
@@ -231,21 +231,21 @@ class Connect:
 
         Each answer's value is written with its whole schema, decimals in base64, and each null as a null.
         """
-        return self.transform([(Record(value), ()) for value in values], replace_nulls=replace_nulls)
+        return self.transform([(ConnectRecord(value), ()) for value in values], replace_nulls=replace_nulls)
 
     def write_lines(
         self, values: Iterable[bytes | None], *, replace_nulls: bool = True, decimals: str = "NUMERIC"
     ) -> list[Answer]:
         """Return the lines that a sink of JSON writes of values in Kafka, without their schemas."""
         return self._ask(
-            [(Record(value), ()) for value in values],
+            [(ConnectRecord(value), ()) for value in values],
             reader=_options(replace_nulls=replace_nulls),
             writer=_options(schemas=False, replace_nulls=replace_nulls, decimals=decimals),
         )
 
     def transform(
         self,
-        records: Iterable[tuple[Record, Sequence[Step]]],
+        records: Iterable[tuple[ConnectRecord, Sequence[Step]]],
         *,
         replace_nulls: bool = True,
         key_has_schema: bool = True,
@@ -259,7 +259,9 @@ class Connect:
         reader, key_reader = (_options(schemas=has, replace_nulls=replace_nulls) for has in (True, key_has_schema))
         return self._ask(records, reader=reader, key_reader=key_reader, writer=_options())
 
-    def _ask(self, records: Iterable[tuple[Record, Sequence[Step]]], **converters: dict[str, str]) -> list[Answer]:
+    def _ask(
+        self, records: Iterable[tuple[ConnectRecord, Sequence[Step]]], **converters: dict[str, str]
+    ) -> list[Answer]:
         asked, converters = list(records), {"key_reader": _options(), **converters}
         lines = [json.dumps({**_request(record, chain), **converters}) for record, chain in asked]
         answers = str(self.program.answer("\n".join(lines))).splitlines() if lines else []
@@ -274,7 +276,7 @@ def _options(*, schemas: bool = True, replace_nulls: bool = False, decimals: str
     }
 
 
-def _request(record: Record, chain: Sequence[Step]) -> dict[str, Any]:
+def _request(record: ConnectRecord, chain: Sequence[Step]) -> dict[str, Any]:
     return {
         "value": _text(record.value),
         "key": _text(record.key),
@@ -295,7 +297,7 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _answer(record: Record, answer: dict[str, Any]) -> Answer:
+def _answer(record: ConnectRecord, answer: dict[str, Any]) -> Answer:
     if "refused" in answer:
         return Refused(answer["refused"])
     if "dropped" in answer:

@@ -176,7 +176,7 @@ def _random_fields(random: Random, message: int, syntax: str) -> list[Field]:
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeMessage:
     """A message of the newer schema.
 
     Attributes:
@@ -191,30 +191,30 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Java:
+class JavaProtobuf:
     """Google's Java."""
 
     program: Any
 
-    def make(self, schema: Schema, seed: int, count: int) -> list[Made]:
+    def make(self, schema: Schema, seed: int, count: int) -> list[MadeMessage]:
         """Return random messages."""
         newer = base64.b64encode(schema.to_set(is_newer=True)).decode()
         lines = str(self.program.make(newer, ROOT.removeprefix("o."), seed, count)).splitlines()
         return [_read_line(*line.split(" ", 1)) for line in lines]
 
 
-def _read_line(data: str, text: str) -> Made:
+def _read_line(data: str, text: str) -> MadeMessage:
     if text.startswith("refused "):
-        return Made(base64.b64decode(data), refused=text)
-    return Made(base64.b64decode(data), json.loads(text))
+        return MadeMessage(base64.b64decode(data), refused=text)
+    return MadeMessage(base64.b64decode(data), json.loads(text))
 
 
 @contextmanager
-def start_java() -> Iterator[Java]:
+def start_java() -> Iterator[JavaProtobuf]:
     """Google's Java in a JVM of its own."""
     janino = [jar for name in ("janino", "commons-compiler") for jar in jars.pyspark_jars_dir().glob(f"{name}-3*.jar")]
     own = jars.resolve("protobuf", [f"com.google.protobuf:protobuf-java-util:{VERSION}"])
     with run_jvm([*own, *janino]) as java:
         compiler = java.org.codehaus.janino.SimpleCompiler()
         compiler.cook(_PROGRAM.read_text("utf-8"))
-        yield Java(compiler.getClassLoader().loadClass(_PROGRAM.stem).newInstance())
+        yield JavaProtobuf(compiler.getClassLoader().loadClass(_PROGRAM.stem).newInstance())

@@ -33,7 +33,7 @@ NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
 
 
 @dataclass
-class FakeKafka:
+class LaggingKafka:
     ends: dict[int, int] = field(default_factory=lambda: {0: 100})
     down: bool = False
     asked: int = 0
@@ -67,7 +67,7 @@ class MeasuredTopics:
     """A sink's topics, and a clock for what is fresh."""
 
     def __init__(self, *topics: str, deadline_s: float = PATIENCE_S) -> None:
-        self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
+        self.store, self.kafka, self.clock = AwayStore(), LaggingKafka(), 0.0
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
         self.targets = [
             TopicSink(

@@ -13,13 +13,13 @@ from s3lake.land.request.in_process_tasks import KafkaRecord, is_in_ranges, to_r
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.record_batches import OffsetRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
-from s3lake_tests.land.in_process import Session
+from s3lake_tests.land.in_process import TwoCoreSession
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
 W = TypeVar("W", bound="TopicInMemory")
 
 
-class Table:
+class RecordingTable:
     """Notes, each time that it follows, which hours it is brought to and which objects there are.
 
     Attributes:
@@ -57,7 +57,7 @@ class TopicInMemory:
         self.settings = settings
         self.batch_rows = 10_000
         self.table: Any = None
-        self.session: Any = Session()
+        self.session: Any = TwoCoreSession()
 
     @property
     def sink(self) -> Sink:

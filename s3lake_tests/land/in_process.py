@@ -20,7 +20,7 @@ TYPES = {"int": pa.int32(), "binary": pa.binary()}
 class Frame:
     """Numbers, one for each task, and what is made of them."""
 
-    session: "Session"
+    session: "TwoCoreSession"
     numbers: range
     stage: Stage = iter
     schema: str = ""
@@ -50,7 +50,7 @@ class Frame:
 
 
 @dataclass
-class Session:
+class TwoCoreSession:
     """A session of two cores.
 
     Attributes:
@@ -70,7 +70,7 @@ class Session:
     defaultParallelism = 2
 
     @property
-    def _sc(self) -> "Session":
+    def _sc(self) -> "TwoCoreSession":
         return self
 
     def addJobTag(self, tag: str) -> None:

@@ -12,7 +12,7 @@ from s3lake.orchestration import sensor_memory
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake_tests.kit import indexes
-from s3lake_tests.orchestration.world import FakeKafka, Ticks, config
+from s3lake_tests.orchestration.world import KafkaEnds, Ticks, config
 
 
 @functools.cache
@@ -27,7 +27,7 @@ class SensorTicks(Ticks):
 
     def __init__(self, patch: pytest.MonkeyPatch, *sinks: str) -> None:
         settings, self.definitions = settings_of(*sinks)
-        super().__init__(patch, settings, FakeKafka())
+        super().__init__(patch, settings, KafkaEnds())
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
 
     def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:

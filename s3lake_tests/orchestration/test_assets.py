@@ -14,7 +14,7 @@ from s3lake_tests.orchestration.unstaged_runs import materialisations
 NINE, TEN = "2026-01-05T09", "2026-01-05T10"
 
 
-class Runs:
+class RunsOfOneTopic:
     """Runs of one sink of one topic, with ten records in an hour and five in the next, in one Dagster instance."""
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake, settings: str) -> None:
@@ -34,7 +34,7 @@ class Runs:
 
 @pytest.mark.slow("a case more of an asset on real parts")
 def test_the_example_downstream_counts_exactly_what_was_landed(lake: Lake, instance: dg.DagsterInstance) -> None:
-    runs = Runs(instance, lake, "format: {type: parquet}")
+    runs = RunsOfOneTopic(instance, lake, "format: {type: parquet}")
     assert runs.land(NINE, TEN)
     result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
         asset_selection=[dg.AssetKey(["example", "events", f"{runs.topic}_by_type"])],
@@ -53,7 +53,7 @@ def test_the_example_downstream_counts_exactly_what_was_landed(lake: Lake, insta
 def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_it_is_rewritten(
     lake: Lake, instance: dg.DagsterInstance
 ) -> None:
-    runs = Runs(instance, lake, f"sealed: {{marker: objects}}, start: {NINE}")
+    runs = RunsOfOneTopic(instance, lake, f"sealed: {{marker: objects}}, start: {NINE}")
     key = sealed_key("events", runs.topic)
 
     def announced() -> list[tuple[str | None, object, object]]:

@@ -14,15 +14,15 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
-from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
+from s3lake_tests.land.change.refused import GOOD, MENDED, LakeWithRefusals
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import STAND_INS
 
 LANDED, SEALED = sink_key("events", TOPIC), sealed_key("events", TOPIC)
 
 
-def lake() -> Lake:
-    lake = Lake()
+def lake() -> LakeWithRefusals:
+    lake = LakeWithRefusals()
     for number in range(3):
         lake.land(GOOD % number)
     return lake
@@ -35,7 +35,7 @@ def definitions(*sinks: Sink) -> dg.Definitions:
 class Jobs:
     """The jobs of a configuration of one sink, over its lake."""
 
-    def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, lake: LakeWithRefusals, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.lake, self.instance = lake, instance
         patch.setattr(open_topic_sink, "open_topic_sink", lambda *_, **__: self.lake.target())
 
@@ -159,7 +159,7 @@ class TestEachJob:
 def test_a_restoration_produces_records_only_when_confirmed(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    landed = Lake(envelope={"style": "record"}).land(GOOD % 1, GOOD % 2, b"no JSON")
+    landed = LakeWithRefusals(envelope={"style": "record"}).land(GOOD % 1, GOOD % 2, b"no JSON")
     jobs, restored = Jobs(landed, instance, monkeypatch), list[tuple[str, int]]()
 
     def restore(restoration: Any, servers: str, _: object, advance: Callable[[int], None]) -> object:
@@ -180,7 +180,7 @@ def test_a_restoration_produces_records_only_when_confirmed(
 class TestReplay:
     @pytest.fixture
     def jobs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
-        return Jobs(Lake().landed(7, 4), instance, monkeypatch)
+        return Jobs(LakeWithRefusals().landed(7, 4), instance, monkeypatch)
 
     def test_lands_dead_letters_only_when_confirmed_and_stores_the_events(self, jobs: Jobs) -> None:
         jobs.lake.mended(**MENDED)

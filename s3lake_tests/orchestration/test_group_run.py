@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(1800)
 THIS_HOUR = hours.key_of_ms(hours.now_ms())
 
 
-class Session:
+class SessionResource:
     """The session of the tests as a resource."""
 
     def __init__(self, lake: Lake) -> None:
@@ -47,7 +47,7 @@ class Fleet:
         settings = f"topics_regex: '{self.prefix}-.*', start: {start}, errors: {{retry_interval: 0}}"
         self.config = lake.config(f"name: events, {settings}")
         self.sink = self.config.sink("events")
-        self.definitions = build_definitions(self.config, resources={"spark": Session(lake)})
+        self.definitions = build_definitions(self.config, resources={"spark": SessionResource(lake)})
         self.job = self.definitions.resolve_job_def("land_together_events")
 
     def produce(self) -> None:

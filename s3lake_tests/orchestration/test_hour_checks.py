@@ -26,7 +26,7 @@ from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.source import sources as sources
 from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_sink
-from s3lake_tests.orchestration.world import STAND_INS, FakeKafka, catalog
+from s3lake_tests.orchestration.world import STAND_INS, KafkaEnds, catalog
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 SINK = make_sink(start=NINE, flush={"interval": "10m"}, errors={"retry_interval": 0})
@@ -51,7 +51,7 @@ class CheckedIndex:
 
     def __init__(self) -> None:
         self.store = MemoryStore("lake")
-        self.kafka = FakeKafka({"orders": {0: 30}}, since={0: 30})
+        self.kafka = KafkaEnds({"orders": {0: 30}}, since={0: 30})
         self.index = TopicIndex(self.store, ".indexes/events", "orders")
         for number, hour in enumerate((NINE, TEN, ELEVEN)):
             self.tile(hour, 10 * number, 10 * number + 10)

@@ -27,7 +27,7 @@ from s3lake.records.schema.columns.types import Primitive, to_document
 from s3lake.source.offsets import Lag
 from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
-from s3lake_tests.land.change.refused import GOOD, MENDED, Lake
+from s3lake_tests.land.change.refused import GOOD, MENDED, LakeWithRefusals
 from s3lake_tests.orchestration.world import catalog
 
 DEAD_LETTERS = dead_letters_key("events", TOPIC)
@@ -159,22 +159,22 @@ def test_notices_say_what_timestamps_do_not_show() -> None:
     assert ahead.startswith("offset 9 of partition 0 is stamped 2199-01-01T00:00:00Z")
 
 
-def landed(lake: Lake) -> LandedHour:
+def landed(lake: LakeWithRefusals) -> LandedHour:
     (tile,) = lake.index.tiles()
     return LandedHour(tile, Commits(lake.index, HOUR, tile.commits), 1)
 
 
 class TestDeadLetters:
     @pytest.fixture
-    def lake(self) -> Lake:
-        return Lake().landed(7, 4)
+    def lake(self) -> LakeWithRefusals:
+        return LakeWithRefusals().landed(7, 4)
 
-    def metadata(self, lake: Lake) -> dict[str, Any]:
+    def metadata(self, lake: LakeWithRefusals) -> dict[str, Any]:
         metadata = dead_letters_metadata(landed(lake), lake.target())
         assert metadata is not None
         return metadata
 
-    def test_are_counted_by_stage_and_reason_with_the_places_of_some(self, lake: Lake) -> None:
+    def test_are_counted_by_stage_and_reason_with_the_places_of_some(self, lake: LakeWithRefusals) -> None:
         metadata = self.metadata(lake)
         assert (metadata["dead_letters"], metadata["share"]) == (5, round(5 / 11, 6))
         assert [(one["stage"], one["count"], one["first"]) for one in rows(metadata["reasons"])] == [
@@ -186,14 +186,14 @@ class TestDeadLetters:
         assert all("_dead_letters" in one for one in metadata["objects"].value)
 
     def test_show_contents_only_if_the_sink_says_so(self) -> None:
-        lake = Lake().land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
+        lake = LakeWithRefusals().land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
         assert "eva" not in str(self.metadata(lake))
         lake.mended(errors={"tolerance": "all", "samples": "contents"})
         values = [one["value"] for one in rows(self.metadata(lake)["samples"])]
         assert values == ['{"password":"********","who":"eva"}', '{"at":"eva"}']
 
     def test_are_zero_in_a_complete_hour_without_any_and_nothing_in_an_open_one(self) -> None:
-        lake = Lake().land(GOOD % 1)
+        lake = LakeWithRefusals().land(GOOD % 1)
         hour = landed(lake)
         assert dead_letters_metadata(hour, lake.target()) == {"dead_letters": 0, "share": 0.0}
         span = msgspec.structs.replace(hour.tile.partitions[0], end=None)
@@ -201,7 +201,7 @@ class TestDeadLetters:
         assert dead_letters_metadata(opened, lake.target()) is None
 
     def test_that_were_all_replayed_name_the_replay(self) -> None:
-        lake = Lake().land(GOOD % 1, b'{"id":2}')
+        lake = LakeWithRefusals().land(GOOD % 1, b'{"id":2}')
         lake.mended(**MENDED)
         lake.replay()
         metadata = self.metadata(lake)
@@ -209,7 +209,7 @@ class TestDeadLetters:
         assert [(one["commit"], one["dead_letters"]) for one in rows(metadata["replays"])] == [(lake.commits[0].id, 1)]
 
     def test_dead_letters_are_counted_if_their_objects_cannot_be_read(
-        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+        self, lake: LakeWithRefusals, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def get(key: str, span: tuple[int, int] | None = None) -> Document | None:
             if "_dead_letters" in key:
@@ -228,10 +228,10 @@ class TestDeadLetters:
             assert (DEAD_LETTERS in definitions.resolve_asset_graph().get_all_asset_keys()) is (tolerance == "all")
 
 
-class Run:
+class RecordingRun:
     """A run that remembers the events that it is to store."""
 
-    def __init__(self, lake: Lake, attempt: int = 0) -> None:
+    def __init__(self, lake: LakeWithRefusals, attempt: int = 0) -> None:
         self.catalog, self.attempt = catalog(lake.target().sink, TOPIC), attempt
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self.events: list[dg.AssetMaterialization] = []
@@ -246,16 +246,16 @@ class Run:
 
 @pytest.mark.parametrize("poison", [[b"{"], []], ids=["one", "none"])
 def test_a_run_stores_how_many_dead_letters_a_complete_hour_has(poison: list[bytes]) -> None:
-    lake = Lake().land(GOOD % 1, *poison)
-    run: Any = Run(lake)
+    lake = LakeWithRefusals().land(GOOD % 1, *poison)
+    run: Any = RecordingRun(lake)
     TopicReport(run, lake.target(), [HOUR]).hour_landed(landed(lake))
     assert run.metadata(DEAD_LETTERS)["dead_letters"] == len(poison)
 
 
 def test_a_run_counts_what_it_had_to_try_again_if_it_had_to() -> None:
-    lake, key = Lake().landed(7, 4), sink_key("events", TOPIC)
+    lake, key = LakeWithRefusals().landed(7, 4), sink_key("events", TOPIC)
     for retries, attempt, counts in ((0, 0, {}), (4, 2, {"retried_requests": 4, "retried_attempts": 2})):
-        run: Any = Run(lake, attempt)
+        run: Any = RecordingRun(lake, attempt)
         target = lake.target()
         target.task_requests.retries = retries
         TopicReport(run, target, [HOUR]).hour_landed(landed(lake))

@@ -20,7 +20,7 @@ from s3lake_tests.orchestration.world import STAND_INS
 TOPICS = ("one", "two")
 
 
-class Runs(unstaged_runs.Runs):
+class RunsWithBody(unstaged_runs.Runs):
     """Runs of a sink of two topics; `body` is what its assets do."""
 
     def land(self, body: Callable[..., Any], *selected: str, rewrite: bool = False) -> dg.ExecuteInProcessResult:
@@ -37,15 +37,15 @@ class Runs(unstaged_runs.Runs):
 
 
 @pytest.fixture
-def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    return Runs(instance, monkeypatch, *TOPICS, errors={"retry_interval": 0, "max_retries": 1})
+def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> RunsWithBody:
+    return RunsWithBody(instance, monkeypatch, *TOPICS, errors={"retry_interval": 0, "max_retries": 1})
 
 
 def plain(context: dg.AssetExecutionContext) -> Iterator[Any]:
     yield s3lake.KafkaHours(context)
 
 
-def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
+def test_the_body_sees_what_was_landed_of_each_topic(runs: RunsWithBody) -> None:
     rows: dict[str, list[int]] = {}
 
     def counted(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -58,7 +58,7 @@ def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
     assert runs.hours() == dict.fromkeys(TOPICS, ALL)
 
 
-def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: Runs) -> None:
+def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: RunsWithBody) -> None:
     def first(context: dg.AssetExecutionContext) -> Iterator[Any]:
         yield s3lake.KafkaHours(context, hours=context.partition_keys[:1])
 
@@ -66,7 +66,7 @@ def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: Runs) -> None:
     assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
-def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
+def test_a_run_s_config_says_whether_to_rewrite(runs: RunsWithBody) -> None:
     def again(context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
         yield s3lake.KafkaHours(context, rewrite=config.rewrite)
 
@@ -79,7 +79,7 @@ def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
     assert all(after[hour] != commits[hour] for hour in ALL)
 
 
-def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors(runs: Runs) -> None:
+def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors(runs: RunsWithBody) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
     own, ours = build_definitions(runs.config, assets=[assets]), build_definitions(runs.config)
     keys = own.resolve_asset_graph().get_all_asset_keys()
@@ -89,7 +89,7 @@ def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors
     assert own.resolve_asset_graph().get(s3lake.sink_key(runs.sink, "one")).backfill_policy is not None
 
 
-def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
+def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: RunsWithBody) -> None:
     config = runs.config.model_copy(update={"sinks": (runs.sink.model_copy(update={"together": True}),)})
     assets = s3lake.sink_assets(config, runs.sink.name)(plain)
     sensors = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
@@ -97,7 +97,7 @@ def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
     assert "sink_events" not in sensors
 
 
-def test_the_resources_are_enough_if_there_are_no_sensors_and_schedules(runs: Runs) -> None:
+def test_the_resources_are_enough_if_there_are_no_sensors_and_schedules(runs: RunsWithBody) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
     result = dg.materialize(
         assets,
@@ -109,13 +109,13 @@ def test_the_resources_are_enough_if_there_are_no_sensors_and_schedules(runs: Ru
     assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
-def test_assets_of_another_configuration_or_translator_are_refused(runs: Runs) -> None:
+def test_assets_of_another_configuration_or_translator_are_refused(runs: RunsWithBody) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name, translator=s3lake.SinkTranslator("other"))(plain)
     with pytest.raises(ConfigurationError, match="other/s3/events/one is not an asset of a sink of this configuration"):
         build_definitions(runs.config, assets=[assets])
 
 
-class Noted(s3lake.SinkComponent):
+class NotingComponent(s3lake.SinkComponent):
     """A component that does something after each landing."""
 
     def execute(self, context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
@@ -123,9 +123,9 @@ class Noted(s3lake.SinkComponent):
         context.log.info(f"noted {context.asset_key.path[-1]}")
 
 
-def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_s_execute_is_the_body_of_its_assets(runs: RunsWithBody, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration, "load", lambda _: runs.config)
-    definitions = Noted(config="sinks.yaml").build_defs(dg.ComponentTree.for_test().load_context)
+    definitions = NotingComponent(config="sinks.yaml").build_defs(dg.ComponentTree.for_test().load_context)
     result = definitions.resolve_job_def("land_events").execute_in_process(
         asset_selection=[s3lake.sink_key(runs.sink, "one")], partition_key=FIRST, instance=runs.instance
     )

@@ -21,7 +21,7 @@ from s3lake_tests.orchestration.world import (
     MINUTE_MS,
     START,
     TICK_MS,
-    FakeKafka,
+    KafkaEnds,
     Ticks,
     add_run,
     at,
@@ -41,7 +41,7 @@ class TogetherTicks(Ticks):
     """The topics of a sink, one topic-partition each, and its index."""
 
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
-        kafka = FakeKafka({f"t{number:04}": {0: 100} for number in range(topics)})
+        kafka = KafkaEnds({f"t{number:04}": {0: 100} for number in range(topics)})
         named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
         config, self.catalog = sink_of(f"{{name: events, {named}, together: true}}", *kafka.logs)
         super().__init__(patch, config, kafka)

@@ -19,7 +19,7 @@ from s3lake.orchestration.dagster_names import find_range
 from s3lake.orchestration.runs import find_topics_of_run
 from s3lake.source import sources as sources
 from s3lake_tests.kit.sinks import make_config, make_sink
-from s3lake_tests.orchestration.world import FakeKafka
+from s3lake_tests.orchestration.world import KafkaEnds
 
 START, NOON = "2026-01-05T08", "2026-01-05T12"
 SINK = make_sink(topics=("orders", "clicks"), start=START)
@@ -103,7 +103,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Calla
     """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
     store = MemoryStore("lake")
     monkeypatch.setattr(open_topic_sink, "open_stores", lambda *_, **__: lambda _: store)
-    monkeypatch.setattr(sources, "open_source", lambda *_: FakeKafka())
+    monkeypatch.setattr(sources, "open_source", lambda *_: KafkaEnds())
     monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
 
     def evaluate(name: str, built: dg.Definitions) -> Sequence[dg.RunRequest]:

@@ -41,7 +41,7 @@ def at(hour: str, minutes: float = 0) -> int:
 
 
 @dataclass
-class FakeKafka:
+class KafkaEnds:
     """The ends of topics.
 
     Attributes:
@@ -60,7 +60,7 @@ class FakeKafka:
     reader: KafkaReader = field(default_factory=lambda: KafkaReader("nowhere:9092"))
 
     @property
-    def offsets(self) -> "FakeKafka":
+    def offsets(self) -> "KafkaEnds":
         return self
 
     def _ask(self, question: str) -> None:
@@ -121,7 +121,7 @@ class Ticks:
     definitions: dg.Definitions
     sensor: dg.SensorDefinition
 
-    def __init__(self, patch: pytest.MonkeyPatch, config: Config, kafka: FakeKafka) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, config: Config, kafka: KafkaEnds) -> None:
         self.config = config
         self.kafka: Any = kafka
         self.store: Any = CountedStore()

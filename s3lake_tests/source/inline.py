@@ -8,12 +8,12 @@ from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.verify import VerifyReport, open_log, verify_against
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.source.sources import open_source
-from s3lake_tests.land.in_process import Session
+from s3lake_tests.land.in_process import TwoCoreSession
 
 
 def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], int]) -> TopicSink:
     """What lands a topic into the first sink of a configuration."""
-    source, session = open_source(config), Session()
+    source, session = open_source(config), TwoCoreSession()
     return TopicSink(
         config.sinks[0],
         topic,

@@ -6,7 +6,7 @@ from s3lake.config.draft import LoadedConfig
 from s3lake.lake.form import form_of
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.records.layout.files import Record, read_records
+from s3lake_tests.records.layout.files import LaidOutRecord, read_records
 
 FORMAT = "io.confluent.connect.s3.format."
 TIME: dict[str, str | None] = {
@@ -111,7 +111,7 @@ def test_objects_have_the_keys_of_the_connector(given: str, expected: str) -> No
 )
 def test_a_partition_by_a_field_has_its_value_in_the_key_c26_to_c31(fields: str, value: bytes, expected: str) -> None:
     loaded = load(f"partitioner.class=FieldPartitioner + partition.field.name={fields}")
-    assert bases.keys_of(loaded, Record(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
+    assert bases.keys_of(loaded, LaidOutRecord(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
 
 
 UNUSED = "changes nothing next to the other settings of this file"
@@ -185,7 +185,7 @@ def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
 
 def test_a_time_field_before_1970_has_a_notice_and_a_key_for_the_connector_s_way() -> None:
     settings = "TIME + timezone=UTC + timestamp.extractor=RecordField + partition.duration.ms=86400000"
-    record = Record(value=b'{"timestamp":"1955-07-01T10:30:00Z"}')
+    record = LaidOutRecord(value=b'{"timestamp":"1955-07-01T10:30:00Z"}')
     other = f"{settings} + s3lake.layout.time.before_1970=toward_zero"
     days = {"year=1955_month=07_day=01_hour=00": settings, "year=1955_month=07_day=02_hour=00": other}
     for day, text in days.items():

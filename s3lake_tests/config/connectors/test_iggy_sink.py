@@ -12,7 +12,7 @@ from s3lake_tests.config.bases import load_file, loads
 from s3lake_tests.config.documents import IGGY as README
 from s3lake_tests.kit.http import Response, as_json, serve_script
 from s3lake_tests.kit.tables import rows
-from s3lake_tests.records.layout.files import Record
+from s3lake_tests.records.layout.files import LaidOutRecord
 
 
 def plugin(settings: str) -> LoadedConfig:
@@ -44,7 +44,7 @@ def test_the_example_of_the_readme_loads_as_two_sinks() -> None:
     ],
 )
 def test_a_path_template_places_the_files_i19(settings: str, expected: str) -> None:
-    made = bases.keys_of(plugin(settings), *[Record(offset, partition=1) for offset in (0, 9)])
+    made = bases.keys_of(plugin(settings), *[LaidOutRecord(offset, partition=1) for offset in (0, 9)])
     assert made == [expected.replace("{0}", f"{0:020}").replace("{9}", f"{9:020}")]
 
 

@@ -22,7 +22,7 @@ from s3lake.source.offsets import TopicOffsets
 from s3lake_tests.index.commit import invariants
 from s3lake_tests.index.commit.bucket import PACE, PREFIX
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, Record, ms
-from s3lake_tests.index.commit.table import Table
+from s3lake_tests.index.commit.table import ActorTable
 
 if TYPE_CHECKING:
     from s3lake_tests.index.commit.world import World
@@ -33,7 +33,7 @@ class Died(BaseException):
 
 
 @dataclass
-class Request:
+class ActorRequest:
     """One request of one actor, and what came of it."""
 
     actor: Actor
@@ -70,7 +70,7 @@ class Request:
 class Answered:
     """A request and its answer, or the error that it ended with: a line of the trace."""
 
-    request: Request
+    request: ActorRequest
     answer: Any
 
     def __str__(self) -> str:
@@ -90,10 +90,10 @@ class Actor:
         self.limit = limit
         self.dead = False
         self.error: S3LakeError | None = None
-        self.wants: Request | None = None
+        self.wants: ActorRequest | None = None
         self.store = _Door(self)
         self.offsets = self.store
-        self.table = Table(self)
+        self.table = ActorTable(self)
         self.index = _Index(self, TableFollower(self.table if world.dead_letters else None))
         self.got: dict[str, int] = {}
         self.expired: set[Record] = set()
@@ -129,7 +129,7 @@ class Actor:
         """Hand over to the world until it answers this request."""
         if self.dead:
             raise Died
-        return self._greenlet.parent.switch(Request(self, target, method, arguments, options))
+        return self._greenlet.parent.switch(ActorRequest(self, target, method, arguments, options))
 
     def _live(self, _: None) -> None:
         try:
@@ -183,7 +183,7 @@ class _Door:
         return partial(self._actor.request, "kafka" if hasattr(FakeKafka, method) else "store", method)
 
 
-def has_condition(request: Request) -> bool:
+def has_condition(request: ActorRequest) -> bool:
     """Whether this is a PUT with a condition, or a Complete."""
     conditions = request.options.get("if_absent") or request.options.get("if_match") is not None
     return request.method == "complete_upload" or (request.method == "put" and bool(conditions))
@@ -241,9 +241,9 @@ def _document(body: bytes) -> str:
     return body.decode()
 
 
-def completes(request: Request) -> bool:
+def completes(request: ActorRequest) -> bool:
     return request.method == "complete_upload"
 
 
-def enters_pending(request: Request) -> bool:
+def enters_pending(request: ActorRequest) -> bool:
     return request.enters_pending

@@ -29,7 +29,7 @@ class ExpiredError(Exception):
 
 
 @dataclass
-class Log:
+class PartitionLog:
     """One topic-partition: the timestamps of its records (the offset is the position), and where it begins."""
 
     stamps: list[int] = field(default_factory=list)
@@ -67,7 +67,7 @@ class FakeKafka:
         self.waited_for = False  # the last who asked knew that there is a topic
         self.topic_id = f"topic-{next(self._ids)}"
         self.name = TOPIC
-        self.logs = [Log() for _ in range(partitions)]
+        self.logs = [PartitionLog() for _ in range(partitions)]
 
     def produce(self, partition: int, *minutes: float) -> None:
         """Append one record per timestamp."""
@@ -109,7 +109,7 @@ class FakeKafka:
         """A topic of the same name, with another id."""
         if self.topic_id:
             self.delete_topic()
-        self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
+        self.topic_id, self.logs = f"topic-{next(self._ids)}", [PartitionLog() for _ in range(partitions)]
 
     def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
@@ -154,7 +154,7 @@ class FakeKafka:
 
     def read(self, topic_id: str, partition: int, start: int, end: int) -> list[Record]:
         """Records of `[start, end)`."""
-        log = self.logs[partition] if partition < len(self.logs) else Log()
+        log = self.logs[partition] if partition < len(self.logs) else PartitionLog()
         if topic_id != self.topic_id or start < log.low or end > log.end:
             raise ExpiredError(f"{partition}: [{start}, {end}) is not in [{log.low}, {log.end})")
         records = [(topic_id, partition, offset) for offset in range(start, end)]

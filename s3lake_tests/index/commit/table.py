@@ -20,14 +20,14 @@ KEY = "table/orders"
 _TRIES = 10
 
 
-class Noted(msgspec.Struct, frozen=True):
+class NotedHour(msgspec.Struct, frozen=True):
     """What the table holds of an hour."""
 
     rev: int
     commits: tuple[str, ...]
 
 
-class Table:
+class ActorTable:
     """The table, as one actor sees it."""
 
     def __init__(self, me: Actor) -> None:
@@ -53,19 +53,19 @@ class Table:
         now = dict(noted)
         for hour in hours_asked or (hours.expand(head[0].hours) if head else ()):
             tile = self._me.index.tile(hour)
-            if tile is not None and noted.get(hour, Noted(0, ())).commits != tile[0].commits:
+            if tile is not None and noted.get(hour, NotedHour(0, ())).commits != tile[0].commits:
                 try:
                     for commit in tile[0].commits:
                         self._me.index.read_listed(hour, commit)
                 except ReplacedError:
                     return False
-                now[hour] = Noted(tile[0].rev, tile[0].commits)
+                now[hour] = NotedHour(tile[0].rev, tile[0].commits)
         if now == noted:
             return True
         body = msgspec.json.encode(now)
         return self._me.store.put(KEY, body, if_match=stored.etag if stored else None, if_absent=not stored) is not None
 
 
-def decoded(body: bytes) -> dict[str, Noted]:
+def decoded(body: bytes) -> dict[str, NotedHour]:
     """Hour -> what the table holds of it."""
-    return msgspec.json.decode(body, type=dict[str, Noted])
+    return msgspec.json.decode(body, type=dict[str, NotedHour])

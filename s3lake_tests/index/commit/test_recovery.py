@@ -128,7 +128,7 @@ def test_no_commit_is_fenced_when_the_hour_has_no_tile(index: TopicIndex):
 # How long a Complete that may be under way elsewhere is waited for before its commit is rolled back
 
 
-class Clock:
+class SleepingClock:
     """Time that passes by sleeping only; `then` happens at its moment."""
 
     def __init__(self, age_s: float) -> None:
@@ -153,7 +153,7 @@ def under_way() -> World:
         yield world
 
 
-def settled(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch):
+def settled(world: World, clock: SleepingClock, monkeypatch: pytest.MonkeyPatch):
     time = SimpleNamespace(time=lambda: clock.now, monotonic=lambda: clock.now, sleep=clock.sleep)
     monkeypatch.setattr(recovery, "time", time)
     monkeypatch.setattr(commit_files, "time", time)
@@ -166,7 +166,7 @@ def settled(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch):
 def test_a_young_commit_is_rolled_back_only_after_45_s_of_looking(
     age_s: float, under_way: World, monkeypatch: pytest.MonkeyPatch
 ):
-    clock = Clock(age_s)
+    clock = SleepingClock(age_s)
     tile = settled(under_way, clock, monkeypatch)
 
     assert (tile.commits, tile.garbage) == ((), ("c1",))
@@ -175,7 +175,7 @@ def test_a_young_commit_is_rolled_back_only_after_45_s_of_looking(
 
 
 def test_a_complete_that_ends_meanwhile_is_landed_and_not_doubled(under_way: World, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(2)
+    clock = SleepingClock(2)
     (upload,) = under_way.bucket.working
     clock.then = (20, lambda: under_way.bucket.working and under_way.bucket.end(upload))
     tile = settled(under_way, clock, monkeypatch)
@@ -187,7 +187,7 @@ def test_a_complete_that_ends_meanwhile_is_landed_and_not_doubled(under_way: Wor
 
 
 def test_an_old_commit_is_looked_at_three_times(under_way: World, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(901)
+    clock = SleepingClock(901)
     tile = settled(under_way, clock, monkeypatch)
 
     assert tile.commits == ()

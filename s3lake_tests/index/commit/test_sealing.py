@@ -15,7 +15,7 @@ START = "2026-01-05T08"
 EIGHT, NINE, TEN, ELEVEN = hours.span(START, "2026-01-05T11")
 
 
-class World:
+class IndexOfHours:
     """An index of hours of ten records each, all as it should be unless given otherwise."""
 
     def __init__(self, count: int = 4) -> None:
@@ -57,8 +57,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> IndexOfHours:
+    return IndexOfHours()
 
 
 class TestHour:
@@ -73,28 +73,30 @@ class TestHour:
             ({"sums": Sums(offsets=10, read=10, landed=9, records=9)}, "its files do not explain its offsets"),
         ],
     )
-    def test_that_is_not_says_why(self, changes: dict[str, object], why: str, world: World) -> None:
+    def test_that_is_not_says_why(self, changes: dict[str, object], why: str, world: IndexOfHours) -> None:
         world.write(world.tile(1, **changes))
         assert world.sealing.flaw(NINE) == why
 
-    def test_that_the_head_does_not_name_is_not_asked_for(self, world: World) -> None:
+    def test_that_the_head_does_not_name_is_not_asked_for(self, world: IndexOfHours) -> None:
         world.write(world.tile(4))
         assert world.sealing.tile("2026-01-05T12") is None
 
-    def test_an_hour_is_judged_without_a_request_when_its_tiles_are_at_hand(self, world: World) -> None:
+    def test_an_hour_is_judged_without_a_request_when_its_tiles_are_at_hand(self, world: IndexOfHours) -> None:
         at_hand = Sealing.from_tiles(world.index, world.head, [world.tile(number) for number in range(3)])
         world.store.requests.clear()
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
 
-    def test_an_hour_of_a_recreated_topic_stays_sealed_when_the_topic_is_recreated_again(self, world: World) -> None:
+    def test_an_hour_of_a_recreated_topic_stays_sealed_when_the_topic_is_recreated_again(
+        self, world: IndexOfHours
+    ) -> None:
         world.head = world.head.revise(since=ELEVEN, earlier=(TEN,))
         world.write(
             world.tile(2, partitions={0: TileRange(0, 10, 10)}), world.tile(3, partitions={0: TileRange(0, 10, 10)})
         )
         assert [world.sealing.flaw(hour) for hour in (NINE, TEN, ELEVEN)] == [None] * 3
 
-    def test_the_first_of_a_topic_that_was_created_again_has_to_meet_the_next(self, world: World) -> None:
+    def test_the_first_of_a_topic_that_was_created_again_has_to_meet_the_next(self, world: IndexOfHours) -> None:
         world.head = world.head.revise(since=NINE)
         world.write(world.tile(2, partitions={0: TileRange(21, 30, 30)}))
         assert world.sealing.flaw(NINE) == f"the edges of {NINE} and {TEN} do not meet"
@@ -113,24 +115,24 @@ class TestWatermark:
         ids=["all are", "until one is not", "the first", "hours since the start lack a tile", "a connector stopped"],
     )
     def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(
-        self, pending: int | None, since: str | None, start: str, watermark: str | None, world: World
+        self, pending: int | None, since: str | None, start: str, watermark: str | None, world: IndexOfHours
     ) -> None:
         world.head = world.head.revise(since=since)
         if pending is not None:
             world.write(world.tile(pending, pending="d"))
         assert world.sealing.upto(start) == watermark
 
-    def test_is_none_where_the_first_hour_is_not(self, world: World) -> None:
+    def test_is_none_where_the_first_hour_is_not(self, world: IndexOfHours) -> None:
         world.write(world.tile(0, pending="d"))
         assert world.sealing.upto(START) is None
         assert world.sealing.move(START) is None
         assert world.head.sealed is None
 
-    def test_is_none_where_there_is_no_hour(self, world: World) -> None:
+    def test_is_none_where_there_is_no_hour(self, world: IndexOfHours) -> None:
         world.head = TopicHead()
         assert world.sealing.upto(START) is None
 
-    def test_is_moved_on_from_where_it_was_noted(self, world: World) -> None:
+    def test_is_moved_on_from_where_it_was_noted(self, world: IndexOfHours) -> None:
         world.write(world.tile(2, pending="d"))
         assert world.sealing.move(START) == NINE
         world.write(world.tile(2))
@@ -139,12 +141,12 @@ class TestWatermark:
         assert world.store.requests["get"] <= 4  # the topic with its note, two hours, and the one before them
         assert world.sealing.watermark(START) == ELEVEN
 
-    def test_never_goes_back_while_an_hour_is_rewritten(self, world: World) -> None:
+    def test_never_goes_back_while_an_hour_is_rewritten(self, world: IndexOfHours) -> None:
         world.sealing.move(START)
         world.write(world.tile(1, pending="d"))
         assert world.sealing.move(START) == ELEVEN
 
-    def test_the_watermark_stays_when_another_process_has_opened_an_hour_meanwhile(self, world: World) -> None:
+    def test_the_watermark_stays_when_another_process_has_opened_an_hour_meanwhile(self, world: IndexOfHours) -> None:
         behind = world.sealing
         world.head = world.head.revise(hours=((START, "2026-01-05T12"),))
         assert behind.move(START) == ELEVEN
@@ -152,13 +154,13 @@ class TestWatermark:
         assert world.sealing.move(START) == ELEVEN
         assert world.sealing.watermark(START) == ELEVEN
 
-    def test_that_has_not_moved_is_not_written(self, world: World) -> None:
+    def test_that_has_not_moved_is_not_written(self, world: IndexOfHours) -> None:
         world.sealing.move(START)
         world.store.requests.clear()
         world.sealing.move(START)
         assert world.store.requests["put"] == 0
 
-    def test_a_watermark_is_computed_again_when_the_start_differs(self, world: World) -> None:
+    def test_a_watermark_is_computed_again_when_the_start_differs(self, world: IndexOfHours) -> None:
         world.head = world.head.revise(sealed=Watermark(NINE, TEN))
         assert world.sealing.watermark(START) is None
         assert world.sealing.move(START) == ELEVEN
@@ -166,7 +168,7 @@ class TestWatermark:
 
     def test_the_watermark_of_a_long_history_moves_in_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 3)
-        world = World(8)
+        world = IndexOfHours(8)
         assert world.sealing.move(START) == TEN
         assert world.sealing.move(START) == "2026-01-05T13"
         assert world.sealing.move(START) == "2026-01-05T15"

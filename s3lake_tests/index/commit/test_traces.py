@@ -20,7 +20,7 @@ from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import Tile
 from s3lake_tests.index.commit import invariants, table
-from s3lake_tests.index.commit.actors import Actor, Request, completes, enters_pending
+from s3lake_tests.index.commit.actors import Actor, ActorRequest, completes, enters_pending
 from s3lake_tests.index.commit.bucket import Circumstances
 from s3lake_tests.index.commit.changing import compacting, merging
 from s3lake_tests.index.commit.invariants import Violation
@@ -32,18 +32,18 @@ Trace = Callable[[World], None]
 Rule = Callable[[pytest.MonkeyPatch], None]
 
 
-def deletes_data(request: Request) -> bool:
+def deletes_data(request: ActorRequest) -> bool:
     return request.method == "delete" and request.key.startswith("data/")
 
 
-def puts_manifest(request: Request) -> bool:
+def puts_manifest(request: ActorRequest) -> bool:
     return request.method == "put" and invariants.kind_of(request.key) is Manifest
 
 
-def creates(number: int) -> Callable[[Request], bool]:
+def creates(number: int) -> Callable[[ActorRequest], bool]:
     """Announces the tile of an hour in topic.json, or (by a rule taken out) writes it without."""
 
-    def wanted(request: Request) -> bool:
+    def wanted(request: ActorRequest) -> bool:
         announces = (
             request.method == "put"
             and request.key.endswith("topic.json")
@@ -56,7 +56,7 @@ def creates(number: int) -> Callable[[Request], bool]:
 
 
 def landing(
-    world: World, records: int = 2, *, until: Callable[[Request], bool] = lambda _: False, chunk: int = 2
+    world: World, records: int = 2, *, until: Callable[[ActorRequest], bool] = lambda _: False, chunk: int = 2
 ) -> Actor:
     """A lands so many records of hour 0, until its next request is one such."""
     world.kafka.produce(0, *range(1, records + 1))
@@ -398,7 +398,7 @@ def landed_in_a_table(world: World) -> None:
     world.catalog_away = True
 
 
-def puts_table(request: Request) -> bool:
+def puts_table(request: ActorRequest) -> bool:
     return request.method == "put" and request.key == table.KEY
 
 

@@ -12,9 +12,9 @@ from s3lake.index.commit.replacing_attempts import begin_rewrite
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.plan.tile import Interval, TileRange
 from s3lake.lake.verify import index_checks
-from s3lake_tests.index.commit.actors import Request, completes
+from s3lake_tests.index.commit.actors import ActorRequest, completes
 from s3lake_tests.index.commit.by_hand import begin, tile
-from s3lake_tests.index.commit.kafka import Log, hour, ms
+from s3lake_tests.index.commit.kafka import PartitionLog, hour, ms
 from s3lake_tests.index.commit.works import accepting, materialise
 from s3lake_tests.index.commit.world import World
 
@@ -164,7 +164,7 @@ def test_a_topic_partition_that_an_hour_has_not_seen_yet_is_none_of_it_after_acc
     world.minute = 65
     head, _ = world.index.head()
     open_and_close.close_hour(world.index, world.kafka, head, hour(0), ms(65))
-    world.kafka.logs.append(Log())
+    world.kafka.logs.append(PartitionLog())
     world.kafka.produce(2, 61)
     world.do("B", materialise(1))
     world.kafka.elect(0, end=4)
@@ -365,7 +365,7 @@ def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_land
     assert tile(behind, 3).burnt == {0: 20, 1: 5}
 
 
-def writes(request: Request) -> bool:
+def writes(request: ActorRequest) -> bool:
     return request.method == "put"
 
 

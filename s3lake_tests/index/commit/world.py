@@ -28,11 +28,11 @@ from s3lake.index.plan.tile import Tile
 from s3lake.index.store import COMMIT, Head, trial
 from s3lake.land.change import retention
 from s3lake_tests.index.commit import invariants, table
-from s3lake_tests.index.commit.actors import Actor, Answered, Request, Work
+from s3lake_tests.index.commit.actors import Actor, ActorRequest, Answered, Work
 from s3lake_tests.index.commit.bucket import BEST, PACE, PREFIX, Aborted, Bucket, Circumstances, Deleted, Twist, Written
 from s3lake_tests.index.commit.invariants import Violation
-from s3lake_tests.index.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, Log, Record, hour, ms
-from s3lake_tests.index.commit.table import Noted
+from s3lake_tests.index.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, PartitionLog, Record, hour, ms
+from s3lake_tests.index.commit.table import NotedHour
 from s3lake_tests.index.commit.works import accepting, cleaning, materialise
 
 Fault = Literal[
@@ -114,7 +114,7 @@ class View:
     tiles: dict[str, Tile]
     manifests: dict[str, Manifest]
     data: dict[str, tuple[bytes, Head]]
-    table: dict[str, Noted] = field(default_factory=dict)
+    table: dict[str, NotedHour] = field(default_factory=dict)
 
     def listed(self, tile: Tile) -> list[Manifest]:
         """Manifests of a tile's commits."""
@@ -150,7 +150,7 @@ class World:
         self.acting: Actor | None = None
         self.log: list[object] = []  # lines of the trace: their text costs more than what they report
         self.requests = 0
-        self.in_flight: list[Request] = []
+        self.in_flight: list[ActorRequest] = []
         self.foreign: dict[str, tuple[bytes, Head]] = {}
         self.had_foreign = False
         self.catalog_away = False
@@ -245,7 +245,9 @@ class World:
             actor.resume(answer, error)
         self._settle_actors()
 
-    def run(self, actor: Actor, *, until: Callable[[Request], bool] = lambda _: False, at_most: int = 2000) -> bool:
+    def run(
+        self, actor: Actor, *, until: Callable[[ActorRequest], bool] = lambda _: False, at_most: int = 2000
+    ) -> bool:
         """Let one actor go on alone until its next request is one such; whether it still lives."""
         for _ in range(at_most):
             if actor.wants is None or until(actor.wants):
@@ -253,7 +255,9 @@ class World:
             self.step(actor)
         raise Violation(self, "I11", f"{actor.name} alone does not come to an end: {actor.wants}")
 
-    def do(self, name: str, work: Work, *, until: Callable[[Request], bool] = lambda _: False, **traits: Any) -> Actor:
+    def do(
+        self, name: str, work: Work, *, until: Callable[[ActorRequest], bool] = lambda _: False, **traits: Any
+    ) -> Actor:
         """A new actor that runs alone from its beginning to its end, or until its next request is one such."""
         actor = self.start(name, work, **traits)
         self.run(actor, until=until)
@@ -262,7 +266,7 @@ class World:
     def _settle_actors(self) -> None:
         self.actors = [actor for actor in self.actors if actor.alive]
 
-    def _carry_out(self, request: Request) -> tuple[Any, Exception | None]:
+    def _carry_out(self, request: ActorRequest) -> tuple[Any, Exception | None]:
         self.requests += 1
         self.moment += 1
         target = self.bucket if request.target == "store" else self.kafka
@@ -292,7 +296,7 @@ class World:
         """Kafka's topic gets one more topic-partition."""
         tiles = self.view().tiles
         self.later_partitions.append((self.kafka.topic_id, len(self.kafka.logs), max(tiles, default="")))
-        self.kafka.logs.append(Log())
+        self.kafka.logs.append(PartitionLog())
         self.happens(f"topic-partition {len(self.kafka.logs) - 1} is added")
 
     def lose_upload(self, upload: str) -> None:

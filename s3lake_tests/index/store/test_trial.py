@@ -120,7 +120,7 @@ class ForgetsUploads(MemoryStore):
         return super().complete_upload(key, upload, parts, replace=replace)
 
 
-class Asked(MemoryStore, S3Store):
+class AskedStore(MemoryStore, S3Store):
     """A store that has to do more than keep bytes, as only S3's is asked to."""
 
     endpoint = "http://s3"
@@ -150,7 +150,7 @@ class LosesAnswers(MemoryStore):
         return None
 
 
-class Down(Counting):
+class StoreWithoutReads(Counting):
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:  # noqa: ARG002
         raise StoreUnavailableError(key)
 
@@ -279,7 +279,7 @@ def test_a_place_is_tried_once_in_a_process() -> None:
     other.endpoint = "http://elsewhere"
     ensure_tried(other, "p", "raw/")
     assert len(other.keys) == 3 * TRIED_AND_REMEMBERED
-    asked = Asked()
+    asked = AskedStore()
     for asked.requirements in ("encrypted", "encrypted", "tagged"):
         ensure_tried(asked, "p", "raw/")
     assert len(asked.looked) == 4, "what else the store has to do is a part of the place"
@@ -304,7 +304,7 @@ def test_another_process_trusts_a_trial_for_a_day(record: bytes, again: bool, mo
 
 def test_a_failure_is_not_remembered() -> None:
     with pytest.raises(StoreUnavailableError):
-        ensure_tried(Down(), "p", "raw/")
+        ensure_tried(StoreWithoutReads(), "p", "raw/")
     store = Counting()
     ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED
@@ -326,7 +326,7 @@ def test_a_store_without_an_address_is_tried_every_time() -> None:
 
 
 def test_settings_are_checked_on_objects_of_the_index_and_of_the_data() -> None:
-    store = Asked()
+    store = AskedStore()
     try_store(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.looked] == ["p/", "raw/"]
     assert [len(commit) for commit in store.commits] == [32, 32]
@@ -337,11 +337,11 @@ def test_a_trial_refuses_a_store_that_ignores_a_setting() -> None:
     with pytest.raises(
         StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and ignored s3\.objects\.acl\. "
     ):
-        try_store(Asked("s3.objects.acl"), "p", "raw/")
+        try_store(AskedStore("s3.objects.acl"), "p", "raw/")
 
 
 def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_asked() -> None:
-    store = Asked()
+    store = AskedStore()
     for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"requirements": "tagged"}):
         vars(store).update(change)
         ensure_keeps_objects(store, "raw/")
@@ -354,7 +354,7 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
 def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(StoreDeniedError, match=r"ignored s3\.objects\.acl"):
-            ensure_keeps_objects(Asked("s3.objects.acl"), "raw/")
+            ensure_keeps_objects(AskedStore("s3.objects.acl"), "raw/")
 
 
 def test_a_store_that_has_only_to_keep_objects_is_asked_for_their_metadata_once_in_a_process() -> None:

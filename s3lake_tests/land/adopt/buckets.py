@@ -78,7 +78,7 @@ class Groups:
 
 
 @dataclass
-class Log:
+class AdoptedTopic:
     """One topic without a broker."""
 
     partitions: dict[int, tuple[int, int]]

@@ -15,7 +15,7 @@ from s3lake.index.plan.tile import TileRange
 from s3lake.land.adopt import GroupOffsets, KafkaGroups, Start, adopt_topic, format_evidence
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.land.adopt import buckets
-from s3lake_tests.land.adopt.buckets import CONNECTOR, LOCKS, Groups, Log, bucket, lock, put, sink
+from s3lake_tests.land.adopt.buckets import CONNECTOR, LOCKS, AdoptedTopic, Groups, bucket, lock, put, sink
 
 HOUR = "2026-11-21T09"
 NOW = hours.start_ms(HOUR) + 1_234_567
@@ -35,7 +35,7 @@ class Place:
         self.store = bucket(objects)
         self.index = TopicIndex(self.store, ".indexes/sink", "orders")
         self.groups = Groups({GROUP: GroupOffsets(group or {}, running)})
-        self.log = Log({0: (0, 1000), 1: (0, 1000)} if log is None else log)
+        self.log = AdoptedTopic({0: (0, 1000), 1: (0, 1000)} if log is None else log)
 
     def adopt(self, adoption, **options):
         return adopt_topic(*adoption, self.index, self.log, self.groups, now_ms=NOW, **options)

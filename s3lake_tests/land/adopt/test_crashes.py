@@ -14,14 +14,14 @@ from s3lake.config import draft
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.land.adopt import GroupOffsets, adopt_topic
-from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, put, sink
+from s3lake_tests.land.adopt.buckets import AdoptedTopic, Groups, bucket, copy, delete, lock, put, sink
 
 NOW = hours.start_ms("2026-11-21T09")
 END = 30
 ROOT = ".indexes/lake/.locks/Topic(orders)/0"
 
 
-class Died(Exception):
+class CrashedError(Exception):
     pass
 
 
@@ -37,7 +37,7 @@ class Connector:
 
     def request(self, call, *arguments):
         if self.life == 0:
-            raise Died
+            raise CrashedError
         self.life -= 1
         call(*arguments)
 
@@ -88,7 +88,7 @@ def test_every_record_is_landed_exactly_once_or_the_adoption_is_refused(layout, 
             if reports[number]:
                 connector.report(reports[number] == "kafka")
         stopped = True
-    except Died:
+    except CrashedError:
         pass
     groups = Groups({"connect-lake": GroupOffsets({0: connector.group} if connector.group else {})})
     index = TopicIndex(connector.store, ".indexes/sink", "orders")
@@ -96,7 +96,7 @@ def test_every_record_is_landed_exactly_once_or_the_adoption_is_refused(layout, 
     adopted = draft.Connector("lake", lenses=True, indexes=".indexes")
     settings = sink("p/", {"template": template})
     try:
-        found = adopt_topic(adopted, settings, index, Log({0: (0, END)}), groups, now_ms=NOW)
+        found = adopt_topic(adopted, settings, index, AdoptedTopic({0: (0, END)}), groups, now_ms=NOW)
     except ConfigurationError:
         assert not stopped
         return

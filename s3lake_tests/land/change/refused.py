@@ -23,13 +23,13 @@ MENDED = {"layout": {"template": TEMPLATE}}
 GOOD, ODD = b'{"at":1767600000000,"id":%d}', b'{"id":%d}'
 
 
-class Lake(Parts):
+class LakeWithRefusals(Parts):
     """An hour in several commits, some of whose records were refused."""
 
     def __init__(self, **sink: Any) -> None:
         super().__init__(**{**BY_FIELD, **sink})
 
-    def landed(self, *counts: int) -> "Lake":  # type: ignore[override]
+    def landed(self, *counts: int) -> "LakeWithRefusals":  # type: ignore[override]
         """Commits of so many records, every third of which has no time, and the last is broken."""
         for count in counts:
             values = [(ODD if number % 3 == 2 else GOOD) % number for number in range(count - 1)]

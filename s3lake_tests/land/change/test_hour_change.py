@@ -12,7 +12,7 @@ from s3lake.land.topic.table_follower import TableFollower
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.world import HOUR
-from s3lake_tests.land.at_hand import Table, TopicInMemory
+from s3lake_tests.land.at_hand import RecordingTable, TopicInMemory
 from s3lake_tests.land.change.parts import Parts, holding, land_two_commits, run_change
 
 
@@ -28,9 +28,9 @@ class Denying(MemoryStore):
         super().delete(key)
 
 
-def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
+def followed(world: Parts, *away: int) -> tuple[TopicSink, RecordingTable]:
     """What it holds, and a table that follows."""
-    table: Any = Table(world.store, away)
+    table: Any = RecordingTable(world.store, away)
     held = holding(world)
     held.index.follower = TableFollower(table)
     return held, table

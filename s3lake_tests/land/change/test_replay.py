@@ -11,15 +11,15 @@ from s3lake.index.commit.documents import Recorded
 from s3lake.land.change.committed_dead_letters import read_committed_dead_letters
 from s3lake_tests.conftest import short_id
 from s3lake_tests.land.change.parts import run_change
-from s3lake_tests.land.change.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
+from s3lake_tests.land.change.refused import GOOD, MENDED, ODD, TEMPLATE, LakeWithRefusals
 
 
 @pytest.fixture
-def lake() -> Lake:
-    return Lake().landed(7, 4)
+def lake() -> LakeWithRefusals:
+    return LakeWithRefusals().landed(7, 4)
 
 
-def test_records_that_are_accepted_now_become_data_and_the_rest_keeps_its_reason(lake: Lake) -> None:
+def test_records_that_are_accepted_now_become_data_and_the_rest_keeps_its_reason(lake: LakeWithRefusals) -> None:
     assert set(lake.dead_letters()) == {2, 5, 6, 9, 10}
     lake.mended(**MENDED)
     first, second = lake.replay()
@@ -30,7 +30,7 @@ def test_records_that_are_accepted_now_become_data_and_the_rest_keeps_its_reason
     assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
 
 
-def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
+def test_each_is_marked_by_the_commit_that_took_it(lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
     replayed = lake.replay()
     assert [one.commit for one in replayed] == [one.id for one in lake.commits]
@@ -41,7 +41,7 @@ def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
     assert {each.reason for each in lake.commits} == {"replay"}
 
 
-def test_a_record_that_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
+def test_a_record_that_fails_again_for_another_reason_has_the_new_one(lake: LakeWithRefusals) -> None:
     assert "field at" in lake.dead_letters()[2]
     lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
     assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
@@ -50,7 +50,9 @@ def test_a_record_that_fails_again_for_another_reason_has_the_new_one(lake: Lake
     lake.verify_clean()
 
 
-def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_object_each(lake: Lake) -> None:
+def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_object_each(
+    lake: LakeWithRefusals,
+) -> None:
     lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
     lake.replay("layout:")
     files = [file for manifest in lake.commits for file in manifest.files if file.stream == "dead_letters"]
@@ -63,7 +65,7 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
     lake.verify_clean()
 
 
-def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
+def test_only_the_chosen_reason_is_replayed(lake: LakeWithRefusals) -> None:
     reasons = [[(one.stage, one.count, one.offset) for one in each.refusal_reasons] for each in lake.commits]
     assert reasons == [[("layout", 2, 2), ("convert", 1, 6)], [("convert", 1, 10), ("layout", 1, 9)]]
     lake.mended(**MENDED)
@@ -74,14 +76,14 @@ def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
 
 
 def test_a_reason_is_found_as_it_is_counted() -> None:
-    lake = Lake().land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
+    lake = LakeWithRefusals().land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
     (message, other) = lake.dead_letters().values()
     assert normalize_reason(message) == normalize_reason(other) != message
     lake.mended(**MENDED)
     assert [one.landed for one in lake.replay(f"layout: {normalize_reason(message)}")] == [2]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
+def test_a_dry_run_says_the_same_and_changes_nothing(lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
     before = dict(lake.store.objects)
     would = lake.replay(dry_run=True)
@@ -94,7 +96,9 @@ def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
 
 
 def test_an_hour_of_dead_letters_only_fits_any_configuration() -> None:
-    lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"}).land(b"\xff", b"no json", b"")
+    lake = LakeWithRefusals(layout={}, converter={"value": "json"}, format={"type": "json"}).land(
+        b"\xff", b"no json", b""
+    )
     lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
     assert [one.landed for one in lake.replay()] == [3]
     report = lake.verify_clean()
@@ -114,7 +118,7 @@ def test_an_hour_of_dead_letters_only_fits_any_configuration() -> None:
 def test_a_commit_of_another_form_is_refused_with_what_helps(
     was: dict[str, Any], now: dict[str, Any], why: str
 ) -> None:
-    lake = Lake(**was).land(GOOD % 1, b"no JSON", ODD % 2, b"\xff")
+    lake = LakeWithRefusals(**was).land(GOOD % 1, b"no JSON", ODD % 2, b"\xff")
     lake.mended(**{"layout": {}, **now})
     before = lake.bodies()
     with pytest.raises(ConfigurationError, match=why) as caught:
@@ -133,7 +137,7 @@ def test_a_commit_of_another_form_is_refused_with_what_helps(
     ids=short_id,
 )
 def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
-    lake = Lake(**was).landed(7, 4)
+    lake = LakeWithRefusals(**was).landed(7, 4)
     lake.mended(**{"layout": {}, **now})
     run_change("reformat", lake.target())
     assert sum(one.landed for one in lake.replay()) == 3
@@ -144,7 +148,7 @@ def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any
 
 
 def test_nulls_that_failed_land_once_they_may() -> None:
-    lake = Lake(layout={}, nulls="fail").land(b"1", None, b"2")
+    lake = LakeWithRefusals(layout={}, nulls="fail").land(b"1", None, b"2")
     lake.mended(nulls="skip")
     assert [(one.landed, one.skipped) for one in lake.replay()] == [(0, 1)]
     report = lake.verify_clean()
@@ -153,7 +157,9 @@ def test_nulls_that_failed_land_once_they_may() -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
 def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
-    lake = Lake(format={"type": form}).land(GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}')
+    lake = LakeWithRefusals(format={"type": form}).land(
+        GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}'
+    )
     (before,) = lake.commits
     lake.mended(**MENDED)
     assert [(one.landed, len(one.refused)) for one in lake.replay("layout")] == [(1, 0)]
@@ -163,7 +169,7 @@ def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
 
 
 def test_a_column_that_came_later_is_none_of_the_commit() -> None:
-    lake = Lake(format={"type": "parquet"}).land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
+    lake = LakeWithRefusals(format={"type": "parquet"}).land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
     later = {**(lake.commits[0].columns or {}), "tags": "list<string>"}
     lake.index.create(lake.index.columns_key, Recorded(later))
     lake.mended(**MENDED)
@@ -172,7 +178,7 @@ def test_a_column_that_came_later_is_none_of_the_commit() -> None:
 
 
 def test_a_dead_letter_comes_back_as_it_was() -> None:
-    lake = Lake(layout={})
+    lake = LakeWithRefusals(layout={})
     headers: list[tuple[str, bytes | None]] = [("a", b"\xff"), ("a", None), ("é", b"")]
     lake.land_records([(b"\x00k", b"\xff{", headers)])
     (dead_letter,) = read_committed_dead_letters(lake.store, lake.commits[0])

@@ -178,7 +178,7 @@ def world() -> at_hand.TopicInMemory:
     """A sink whose table follows, and hours of two commits and of one."""
     world = at_hand.TopicInMemory(batch_records=2).produce(0, b"1", b"2", b"3")
     world.produce(1, b"4")
-    world.table = at_hand.Table(world.store)
+    world.table = at_hand.RecordingTable(world.store)
     return world
 
 

@@ -22,7 +22,7 @@ from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import until
 from s3lake_tests.land.at_hand import FIRST, SECOND, Given, TopicInMemory
-from s3lake_tests.land.in_process import Session
+from s3lake_tests.land.in_process import TwoCoreSession
 
 Result = list[LandedHour] | BaseException
 
@@ -41,7 +41,7 @@ def topics(*sizes: int, **settings: Any) -> list[TopicInMemory]:
     return worlds
 
 
-def land(worlds: list[TopicInMemory], session: Session, upto: str = FIRST, **last: Any) -> list[Result]:
+def land(worlds: list[TopicInMemory], session: TwoCoreSession, upto: str = FIRST, **last: Any) -> list[Result]:
     """Land them together; `last` are parts of the last one."""
     targets = [*(world.target() for world in worlds[:-1]), worlds[-1].target(**last)]
     hours = [FIRST, SECOND] if upto == SECOND else [FIRST]
@@ -63,7 +63,7 @@ def lines(number: int, size: int) -> bytes:
 
 
 def test_each_topic_lands_its_own_records_by_one_job() -> None:
-    worlds, session = topics(3, 1, 7, 2, 5, 4), Session()
+    worlds, session = topics(3, 1, 7, 2, 5, 4), TwoCoreSession()
     landed = land(worlds, session, reader=(given := Given(worlds[-1])))
     assert (session.jobs, given.tasks) == ([4], [(TOPIC, OffsetRange(0, 0, 4))])
     assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((3, 1, 7, 2, 5, 4))]
@@ -73,7 +73,7 @@ def test_each_topic_lands_its_own_records_by_one_job() -> None:
 def test_a_topic_whose_record_is_refused_fails_alone() -> None:
     worlds = topics(3, 3, 3)
     worlds[1].produce(0, b"{")
-    first, second, third = land(worlds, Session())
+    first, second, third = land(worlds, TwoCoreSession())
     assert isinstance(second, RecordError)
     assert (bodies(worlds[1]), worlds[1].store.uploads) == (b"", {})
     assert isinstance(first, list)
@@ -92,7 +92,7 @@ def test_an_error_of_one_topics_reader_fails_no_other_topic(error: Exception, me
         def batches(self, *_: Any) -> Any:
             raise error
 
-    worlds, session = topics(3, 3), Session()
+    worlds, session = topics(3, 3), TwoCoreSession()
     first, failure = land(worlds, session, reader=Broken(worlds[1]))
     assert isinstance(first, list)
     assert first[0].sums.landed == 3
@@ -101,7 +101,7 @@ def test_an_error_of_one_topics_reader_fails_no_other_topic(error: Exception, me
 
 def test_an_hour_far_into_its_topic_is_small_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_jobs, "SMALL", 4)
-    worlds, session = topics(3, 3), Session()
+    worlds, session = topics(3, 3), TwoCoreSession()
     for world in worlds:
         world.produce(1, b"{}")
     land(worlds, session, SECOND)
@@ -110,14 +110,14 @@ def test_an_hour_far_into_its_topic_is_small_all_the_same(monkeypatch: pytest.Mo
 
 def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_jobs, "SMALL", 4)
-    worlds, session = topics(3, 4, 2), Session()
+    worlds, session = topics(3, 4, 2), TwoCoreSession()
     land(worlds, session)
     assert sorted(session.jobs) == [1, 2]
     assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 4), lines(2, 2)]
 
 
 def test_each_topic_gets_a_job_of_its_own_when_the_shared_job_fails() -> None:
-    worlds, session = topics(3, 1), Session(failures=[OSError("a worker died")])
+    worlds, session = topics(3, 1), TwoCoreSession(failures=[OSError("a worker died")])
     landed = land(worlds, session)
     assert all(isinstance(one, list) for one in landed)
     assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 1)]
@@ -125,7 +125,7 @@ def test_each_topic_gets_a_job_of_its_own_when_the_shared_job_fails() -> None:
 
 @pytest.mark.parametrize("sizes", [(3,), (3, 1)], ids=["one topic has a job of its own", "both jobs fail"])
 def test_no_topic_is_tried_again_when_spark_has_stopped(sizes: tuple[int, ...]) -> None:
-    worlds, session = topics(*sizes), Session(failures=[OSError("closed")] * len(sizes))
+    worlds, session = topics(*sizes), TwoCoreSession(failures=[OSError("closed")] * len(sizes))
     for failure in land(worlds, session):
         assert isinstance(failure, TransientError)
         assert str(failure).startswith(f"Spark went away while landing {len(sizes)} topics in one job")
@@ -135,7 +135,7 @@ def test_no_topic_is_tried_again_when_spark_has_stopped(sizes: tuple[int, ...]) 
 def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landing_threads, "MOST", 2)
     worlds = topics(1, 2, 3, 4, 5)
-    land(worlds, Session())
+    land(worlds, TwoCoreSession())
     assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((1, 2, 3, 4, 5))]
 
 
@@ -188,7 +188,7 @@ def test_an_interruption_cancels_a_job_and_clean_finds_the_uploads_of_its_tasks(
     small: int, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], None]
 ) -> None:
     monkeypatch.setattr(shared_jobs, "SMALL", small)
-    worlds, session = topics(3, 3, 3), Session()
+    worlds, session = topics(3, 3, 3), TwoCoreSession()
 
     def interrupt_job() -> None:
         interrupt()
@@ -205,13 +205,13 @@ def test_an_interruption_cancels_a_job_and_clean_finds_the_uploads_of_its_tasks(
     for world in worlds:
         world.target(now_minute=100_000).clean()
         assert world.store.uploads == {}
-    land(worlds, Session())
+    land(worlds, TwoCoreSession())
     assert [bodies(world) for world in worlds] == [lines(number, 3) for number in range(3)]
 
 
 @pytest.mark.usefixtures("interrupt")
 def test_a_signal_that_wakes_no_wait_ends_the_landings_too() -> None:
-    worlds, session = topics(3, 3), Session()
+    worlds, session = topics(3, 3), TwoCoreSession()
 
     def interrupt_job() -> None:
         # This thread takes it, so the main thread's wait goes on, as it does where a signal arrives just before it.
@@ -238,7 +238,7 @@ def test_an_interruption_lets_commits_become_visible(interrupt: Callable[[], Non
 
     worlds[0].store.complete_upload = complete  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        land(worlds, Session())
+        land(worlds, TwoCoreSession())
     await_end_of_threads()
     assert (len(interrupted), bodies(worlds[0])) == (1, lines(0, 3))
 
@@ -249,7 +249,7 @@ def test_a_landing_that_fails_before_it_has_a_request_holds_back_no_other(monkey
 
     worlds = topics(3, 3, 3)
     monkeypatch.setattr(worlds[1].kafka, "log_ranges", refuse)
-    first, second, third = land(worlds, session := Session())
+    first, second, third = land(worlds, session := TwoCoreSession())
     assert isinstance(second, KafkaUnavailableError)
     assert [type(one) for one in (first, third)] == [list, list]
     assert session.jobs == [2]
@@ -270,14 +270,14 @@ def test_requests_do_not_wait_longer_than_a_while_for_a_slow_landing(monkeypatch
         assert landed.wait(PATIENCE_S)
         return land_topic(targets[1], [FIRST], run=run)
 
-    session: Any = Session()
+    session: Any = TwoCoreSession()
     results = land_together(dict(zip(targets, (land_first, land_slowly), strict=True)), lambda: session)
     assert [type(result) for result in results.values()] == [list, list]
     assert session.jobs == [1, 1]
 
 
 def test_the_stack_of_an_error_names_the_caller_of_each_function_of_the_landing() -> None:
-    (failure,) = land(topics(3), Session(failures=[ZeroDivisionError("of the test")]))
+    (failure,) = land(topics(3), TwoCoreSession(failures=[ZeroDivisionError("of the test")]))
     assert isinstance(failure, ZeroDivisionError)
     names = [frame.name for frame in traceback.extract_tb(failure.__traceback__)]
     way = ["land", "stage", "run", "collect"]
@@ -303,7 +303,7 @@ def test_a_large_topic_does_not_hold_back_the_others(monkeypatch: pytest.MonkeyP
         if len(landed) == 2:
             others_landed.set()
 
-    session: Any = Session()
+    session: Any = TwoCoreSession()
     assert land_together({one: partial(note, one) for one in targets}, lambda: session) == dict.fromkeys(targets)
     assert landed[2] is targets[1]
 

@@ -38,7 +38,7 @@ class Kafka:
         return lambda topic, *rest, **more: getattr(self.topics[topic], method)(topic, *rest, **more)
 
 
-class Topics:
+class QuietTopics:
     """Topics of a sink with five records before the first hour, which is open; the clock is in the second hour."""
 
     def __init__(self, count: int = 3, **settings: Any) -> None:
@@ -72,7 +72,7 @@ class Topics:
 
 
 def test_a_topic_costs_three_requests_an_hour_and_all_of_them_one_question() -> None:
-    topics = Topics(count=5)
+    topics = QuietTopics(count=5)
     topics.close(FIRST, SECOND)
     topics.kafka.asked.clear()
     assert topics.close(SECOND, THIRD, minute=130).keys() == {*topics.names}
@@ -85,7 +85,7 @@ def test_a_topic_costs_three_requests_an_hour_and_all_of_them_one_question() -> 
 
 
 def test_a_topic_with_a_record_is_left_to_its_landing() -> None:
-    topics = Topics()
+    topics = QuietTopics()
     topics.produce(topics.names[1], 5)
     assert topics.close(FIRST, SECOND).keys() == {topics.names[0], topics.names[2]}
     assert topics.last_hours() == [SECOND, FIRST, SECOND]
@@ -94,7 +94,7 @@ def test_a_topic_with_a_record_is_left_to_its_landing() -> None:
 
 
 def test_a_record_that_arrives_late_is_landed_in_the_open_hour() -> None:
-    topics = Topics(count=1)
+    topics = QuietTopics(count=1)
     topics.close(FIRST, SECOND)
     topics.produce(topics.names[0], 5)
     landed = land(topics.target(topics.names[0]), [FIRST, SECOND])
@@ -103,7 +103,7 @@ def test_a_record_that_arrives_late_is_landed_in_the_open_hour() -> None:
 
 
 def test_hours_that_passed_meanwhile_are_closed_one_after_the_other() -> None:
-    topics = Topics()
+    topics = QuietTopics()
     closed = topics.close(FIRST, SECOND, THIRD, FOURTH, minute=190)
     for topic in closed.values():
         assert [one.tile.hour for one in topic.closed] == [FIRST, SECOND, THIRD]
@@ -114,7 +114,7 @@ def test_hours_that_passed_meanwhile_are_closed_one_after_the_other() -> None:
 
 
 def test_sealed_hours_are_known_without_a_request() -> None:
-    topics = Topics(count=1)
+    topics = QuietTopics(count=1)
     topics.close(FIRST, SECOND)
     (topic,) = topics.close(SECOND, THIRD, minute=130).values()
     topic.sealing.move(topic.target.sink.start)
@@ -127,7 +127,7 @@ def test_sealed_hours_are_known_without_a_request() -> None:
 
 def test_topics_are_closed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quiet_topics, "AT_ONCE", 2)
-    topics = Topics(count=5)
+    topics = QuietTopics(count=5)
     targets = {topics.target(name): [FIRST, SECOND] for name in topics.names}
     assert [len(some) for some in close_quiet_hours(targets)] == [2, 2, 1]
 
@@ -138,27 +138,27 @@ def test_topics_are_closed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     ids=["one hour", "hours with a gap", "hours after the last one", "hours that are all over"],
 )
 def test_other_hours_are_left_to_their_landing(requested: list[str], minute: float) -> None:
-    topics = Topics(close_grace="5m")
+    topics = QuietTopics(close_grace="5m")
     assert topics.close(*requested, minute=minute) == {}
     assert topics.last_hours() == [FIRST] * 3
 
 
 def test_topics_of_a_sink_with_a_table_are_left_to_their_landing() -> None:
-    topics = Topics()
+    topics = QuietTopics()
     topics.table = object()
     assert topics.close(FIRST, SECOND) == {}
     assert topics.store.calls == []
 
 
 def test_all_topics_are_left_to_their_landing_if_kafka_does_not_answer() -> None:
-    topics = Topics()
+    topics = QuietTopics()
     topics.kafka.is_away = True
     assert topics.close(FIRST, SECOND) == {}
     assert topics.last_hours() == [FIRST] * 3
 
 
 def test_a_topic_whose_index_does_not_answer_is_left_to_its_landing(monkeypatch: pytest.MonkeyPatch) -> None:
-    topics = Topics()
+    topics = QuietTopics()
     lost, put = topics.target(topics.names[1]).index.head_key, topics.store.put
 
     def fail(key: str, *rest: Any, **more: Any) -> Any:

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 OURS = here()
 
 
-class Asked:
+class AskedSession:
     """A session whose workers answer, or fail, as the test decides; it counts the requests."""
 
     def __init__(self, answer: "tuple[str, ...] | Exception") -> None:
         self.answer, self.asked, self.settings = answer, 0, dict[str, str]()
         self.conf = SimpleNamespace(get=lambda name, default: self.settings.get(name, default), set=self._set)
 
-    def range(self, *_: int) -> "Asked":
+    def range(self, *_: int) -> "AskedSession":
         return self
 
-    def mapInArrow(self, *_: Any) -> "Asked":
+    def mapInArrow(self, *_: Any) -> "AskedSession":
         return self
 
     def collect(self) -> list[tuple[str, ...]]:
@@ -45,7 +45,7 @@ class Asked:
 
 
 def refuse_workers(answer: "tuple[str, ...] | Exception") -> str:
-    session: Any = Asked(answer)
+    session: Any = AskedSession(answer)
     with pytest.raises(SparkUnavailableError) as error:
         agree(session)
     assert str(error.value).count(str(OURS)) == 1
@@ -53,7 +53,7 @@ def refuse_workers(answer: "tuple[str, ...] | Exception") -> str:
 
 
 def test_a_session_of_the_same_code_is_asked_once() -> None:
-    session: Any = Asked(OURS)
+    session: Any = AskedSession(OURS)
     agree(session)
     agree(session)
     assert session.asked == 1
@@ -77,7 +77,7 @@ def test_workers_with_another_python_are_refused() -> None:
 
 
 def test_another_failure_is_raised_as_it_is() -> None:
-    session = Asked(PySparkException("[ODD] it is odd"))
+    session = AskedSession(PySparkException("[ODD] it is odd"))
     with pytest.raises(PySparkException, match="it is odd"):
         agree(session)  # type: ignore[arg-type]
     assert session.settings == {}
@@ -97,7 +97,7 @@ def test_a_run_at_a_server_with_other_code_is_refused(tmp_path: Path) -> None:
         assert re.search(r"SparkUnavailableError: Spark's Python workers have s3lake \S+ \(code \w{8}\)", errors)
 
 
-class Theirs(Asked):
+class Theirs(AskedSession):
     """A session that the user has made."""
 
     def __init__(self, answer: "tuple[str, ...] | Exception" = OURS, version: str = "4.1.0", zone: str = "UTC") -> None:

@@ -16,7 +16,7 @@ import pytest
 from s3lake.land.spark.spark_jobs import JobsCancelled, SparkJobs
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
-from s3lake_tests.land.in_process import Session
+from s3lake_tests.land.in_process import TwoCoreSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def job_threads() -> list[threading.Thread]:
 
 
 def test_work_gets_the_session_that_was_opened_once_and_its_result_is_returned() -> None:
-    session, opened = Session(), list[Any]()
+    session, opened = TwoCoreSession(), list[Any]()
 
     def open_session() -> Any:
         opened.append(session)
@@ -59,7 +59,7 @@ def test_an_error_of_work_names_the_caller_and_the_work() -> None:
         raise ZeroDivisionError("of the test")
 
     def caller() -> None:
-        SparkJobs(Session).run(work)  # type: ignore[arg-type]
+        SparkJobs(TwoCoreSession).run(work)  # type: ignore[arg-type]
 
     with pytest.raises(ZeroDivisionError) as raised:
         caller()
@@ -68,7 +68,7 @@ def test_an_error_of_work_names_the_caller_and_the_work() -> None:
 
 
 def test_an_interruption_cancels_the_job_and_waits_for_its_thread(interrupt: Callable[[], None]) -> None:
-    session: Any = Session()
+    session: Any = TwoCoreSession()
 
     def work(_: Any) -> None:
         interrupt()
@@ -85,7 +85,7 @@ def test_an_interruption_cancels_the_job_and_waits_for_its_thread(interrupt: Cal
 
 @pytest.mark.usefixtures("interrupt")
 def test_a_signal_that_wakes_no_wait_cancels_the_job_too() -> None:
-    session: Any = Session()
+    session: Any = TwoCoreSession()
 
     def work(_: Any) -> None:
         time.sleep(0.2)  # the main thread waits now
@@ -112,7 +112,7 @@ def test_an_interruption_that_arrives_while_the_session_opens_begins_no_job(inte
 
 
 def test_jobs_of_several_threads_are_cancelled_together() -> None:
-    session: Any = Session()
+    session: Any = TwoCoreSession()
     begun, errors = threading.Barrier(4), list[BaseException]()
 
     def work(_: Any) -> None:

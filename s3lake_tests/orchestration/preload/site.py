@@ -20,7 +20,7 @@ from s3lake_tests.kit.processes import until
 LOCATION = "here"
 
 
-class Site:
+class LaunchingSite:
     """Runs are launched in this process, as the daemon launches them."""
 
     def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext, home: Path) -> None:
@@ -82,7 +82,7 @@ class Site:
 
 
 @contextmanager
-def open_site(home: Path, *, fault: str = "", settings: dict[str, object] | None = None) -> Iterator[Site]:
+def open_site(home: Path, *, fault: str = "", settings: dict[str, object] | None = None) -> Iterator[LaunchingSite]:
     """Yield a site whose processes end with the block."""
     write_location(home, fault)
     launcher = {"module": "s3lake", "class": "PreloadedRunLauncher", "config": settings or {}}
@@ -93,7 +93,7 @@ def open_site(home: Path, *, fault: str = "", settings: dict[str, object] | None
             with instance_for_test(overrides={"run_launcher": launcher, "run_monitoring": monitored}) as instance:
                 target = PythonFileTarget(str(home / "location.py"), "defs", str(home), LOCATION)
                 with WorkspaceProcessContext(instance, target) as workspace:
-                    yield Site(instance, workspace, home)
+                    yield LaunchingSite(instance, workspace, home)
                     (home / "over").touch()
             until(lambda: preloaded(home) == [])
         finally:

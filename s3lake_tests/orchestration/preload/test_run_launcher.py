@@ -13,7 +13,7 @@ import pytest
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.preload.liveness import RunProcess
 from s3lake_tests.kit.processes import until
-from s3lake_tests.orchestration.preload.site import Site, open_site, preloaded
+from s3lake_tests.orchestration.preload.site import LaunchingSite, open_site, preloaded
 
 pytestmark = pytest.mark.long
 
@@ -24,34 +24,34 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def _opened(_home: Path) -> Iterator[Site]:
+def _opened(_home: Path) -> Iterator[LaunchingSite]:
     with open_site(_home) as site:
         yield site
 
 
 @pytest.fixture
-def site(_opened: Site) -> Site:
+def site(_opened: LaunchingSite) -> LaunchingSite:
     (_opened.home / "over").unlink(missing_ok=True)
     return _opened
 
 
-def test_runs_are_copies_of_one_process_with_random_numbers_of_their_own(site: Site) -> None:
+def test_runs_are_copies_of_one_process_with_random_numbers_of_their_own(site: LaunchingSite) -> None:
     first, second = site.run("reporting"), site.run("reporting")
     assert first["parent"] == second["parent"]
     assert "preload.server" in " ".join(psutil.Process(int(first["parent"])).cmdline())
     assert set(first["numbers"].split()).isdisjoint(second["numbers"].split())
 
 
-def test_run_has_the_directory_and_the_variables_of_the_code_server(site: Site) -> None:
+def test_run_has_the_directory_and_the_variables_of_the_code_server(site: LaunchingSite) -> None:
     tags = site.run("reporting")
     assert (tags["directory"], tags["variable"]) == (str(site.home), "found")
 
 
-def test_run_with_a_process_for_each_step_succeeds(site: Site) -> None:
+def test_run_with_a_process_for_each_step_succeeds(site: LaunchingSite) -> None:
     assert site.run("reporting_in_processes")["version"] == "1"
 
 
-def test_terminated_run_is_canceled(site: Site) -> None:
+def test_terminated_run_is_canceled(site: LaunchingSite) -> None:
     run_id, pid = site.start_waiting()
     assert site.instance.run_launcher.terminate(run_id)
     site.wait_for_end(run_id)
@@ -60,7 +60,9 @@ def test_terminated_run_is_canceled(site: Site) -> None:
     assert not site.instance.run_launcher.terminate(run_id)
 
 
-def test_run_of_another_machine_is_canceled_through_its_tags(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_of_another_machine_is_canceled_through_its_tags(
+    site: LaunchingSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_id, _ = site.start_waiting()
     monkeypatch.setattr(socket, "gethostname", lambda: "webserver")
     assert site.instance.run_launcher.terminate(run_id)
@@ -69,7 +71,7 @@ def test_run_of_another_machine_is_canceled_through_its_tags(site: Site, monkeyp
     assert dagster_names.STOP in site.tags(run_id)
 
 
-def test_run_ends_on_sigterm(site: Site) -> None:
+def test_run_ends_on_sigterm(site: LaunchingSite) -> None:
     run_id, pid = site.start_waiting()
     os.kill(pid, signal.SIGTERM)
     site.wait_for_end(run_id)
@@ -77,7 +79,7 @@ def test_run_ends_on_sigterm(site: Site) -> None:
     assert "interrupt" in site.log(run_id)
 
 
-def test_killed_run_is_failed_at_once_and_the_process_starts_others(site: Site) -> None:
+def test_killed_run_is_failed_at_once_and_the_process_starts_others(site: LaunchingSite) -> None:
     run_id, pid = site.start_waiting()
     os.kill(pid, signal.SIGKILL)
     site.wait_for_end(run_id)
@@ -86,19 +88,19 @@ def test_killed_run_is_failed_at_once_and_the_process_starts_others(site: Site) 
     assert site.run("reporting")["parent"] == site.tags(run_id)["parent"]
 
 
-def test_run_whose_process_exits_by_itself_is_failed(site: Site) -> None:
+def test_run_whose_process_exits_by_itself_is_failed(site: LaunchingSite) -> None:
     run_id = site.launch("leaving")
     site.wait_for_end(run_id)
     assert site.status(run_id) == dg.DagsterRunStatus.FAILURE
     assert "ended with exit code 0" in site.log(run_id)
 
 
-def test_preloaded_process_has_no_zombies(site: Site) -> None:
+def test_preloaded_process_has_no_zombies(site: LaunchingSite) -> None:
     parent = psutil.Process(int(site.run("reporting")["parent"]))
     until(lambda: parent.children() == [])
 
 
-def test_run_outlives_the_killed_preloaded_process_and_the_next_one_has_another(site: Site) -> None:
+def test_run_outlives_the_killed_preloaded_process_and_the_next_one_has_another(site: LaunchingSite) -> None:
     run_id, _ = site.start_waiting()
     parent = int(site.tags(run_id)["parent"])
     os.kill(parent, signal.SIGKILL)
@@ -109,7 +111,7 @@ def test_run_outlives_the_killed_preloaded_process_and_the_next_one_has_another(
     assert site.status(run_id) == dg.DagsterRunStatus.SUCCESS
 
 
-def test_monitoring_fails_a_run_that_was_killed_with_its_preloaded_process(site: Site) -> None:
+def test_monitoring_fails_a_run_that_was_killed_with_its_preloaded_process(site: LaunchingSite) -> None:
     run_id, pid = site.start_waiting()
     site.monitor()
     assert site.status(run_id) == dg.DagsterRunStatus.STARTED
@@ -122,7 +124,7 @@ def test_monitoring_fails_a_run_that_was_killed_with_its_preloaded_process(site:
     assert f"process {pid} on {socket.gethostname()} has ended" in site.log(run_id)
 
 
-def test_reload_replaces_the_process_when_its_runs_have_ended(site: Site) -> None:
+def test_reload_replaces_the_process_when_its_runs_have_ended(site: LaunchingSite) -> None:
     waiting_id, _ = site.start_waiting()
     before = int(site.tags(waiting_id)["parent"])
     (site.home / "version").write_text("2")
@@ -145,13 +147,13 @@ def test_process_is_renewed_after_so_many_runs(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def unfit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def unfit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchingSite]:
     """A site whose location cannot be preloaded."""
     with open_site(tmp_path_factory.mktemp("unfit").resolve(), fault="preload") as site:
         yield site
 
 
-def test_run_starts_in_a_new_process_and_says_why_when_the_location_cannot_be_preloaded(unfit: Site) -> None:
+def test_run_starts_in_a_new_process_and_says_why_when_the_location_cannot_be_preloaded(unfit: LaunchingSite) -> None:
     run_id = unfit.launch("reporting")
     unfit.wait_for_end(run_id)
     assert unfit.status(run_id) == dg.DagsterRunStatus.SUCCESS
@@ -160,7 +162,7 @@ def test_run_starts_in_a_new_process_and_says_why_when_the_location_cannot_be_pr
     assert dagster_names.RUN_PROCESS not in unfit.tags(run_id)
 
 
-def test_run_in_a_new_process_is_monitored_and_terminated_by_its_code_server(unfit: Site) -> None:
+def test_run_in_a_new_process_is_monitored_and_terminated_by_its_code_server(unfit: LaunchingSite) -> None:
     run_id, _ = unfit.start_waiting()
     unfit.monitor()
     assert unfit.status(run_id) == dg.DagsterRunStatus.STARTED

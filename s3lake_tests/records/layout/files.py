@@ -18,7 +18,7 @@ def ms(*moment: int) -> int:
 
 
 @dataclass(frozen=True)
-class Record:
+class LaidOutRecord:
     offset: int = 0
     timestamp: int = 0
     value: bytes | None = None
@@ -28,7 +28,7 @@ class Record:
     partition: int = 0
 
 
-def read_records(text: str) -> list[Record]:
+def read_records(text: str) -> list[LaidOutRecord]:
     """Return the records of a row: the fields of each in YAML, with a list of offsets for several; `;` separates."""
     found = []
     for part in text.split(";"):
@@ -36,7 +36,7 @@ def read_records(text: str) -> list[Record]:
         fields |= {name: str(fields[name]).encode() for name in ("key", "value") if name in fields}
         fields["headers"] = tuple((name, str(value).encode()) for name, value in fields.get("headers", {}).items())
         offsets = fields.pop("offset")
-        found += [Record(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
+        found += [LaidOutRecord(offset, **fields) for offset in (offsets if isinstance(offsets, list) else [offsets])]
     return found
 
 
@@ -53,7 +53,7 @@ def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyLayout:
     return stage_values.build_key_layout(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
 
 
-def fields(*records: Record) -> RecordColumns:
+def fields(*records: LaidOutRecord) -> RecordColumns:
     return RecordColumns(
         values=[one.value for one in records],
         keys=[one.key for one in records],
@@ -63,7 +63,7 @@ def fields(*records: Record) -> RecordColumns:
     )
 
 
-def group(keys: KeyLayout, record: Record) -> str | NoObjectKeyError:
+def group(keys: KeyLayout, record: LaidOutRecord) -> str | NoObjectKeyError:
     fixed = keys.fixed_group(record.partition)
     if fixed is not None:
         return fixed
@@ -71,9 +71,9 @@ def group(keys: KeyLayout, record: Record) -> str | NoObjectKeyError:
     return found
 
 
-def files(keys: KeyLayout, *records: Record, count: int = 1_000_000) -> list[str]:
+def files(keys: KeyLayout, *records: LaidOutRecord, count: int = 1_000_000) -> list[str]:
     """The keys of the files of `records`, each closed at `count` records of its group."""
-    open_files: dict[tuple[int, str], list[Record]] = {}
+    open_files: dict[tuple[int, str], list[LaidOutRecord]] = {}
     closed = []
     for record in records:
         found = group(keys, record)
@@ -86,12 +86,12 @@ def files(keys: KeyLayout, *records: Record, count: int = 1_000_000) -> list[str
     return sorted({keys.key(found, span(held)) for (_, found), held in closed})
 
 
-def span(records: list[Record]) -> FileNumbers:
+def span(records: list[LaidOutRecord]) -> FileNumbers:
     stamps = [one.timestamp for one in records]
     return FileNumbers(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
 
 
-def refusal(keys: KeyLayout, record: Record) -> str:
+def refusal(keys: KeyLayout, record: LaidOutRecord) -> str:
     found = group(keys, record)
     assert isinstance(found, NoObjectKeyError), found
     return str(found)

@@ -10,10 +10,10 @@ import pytest
 
 from s3lake.records.layout.object_keys import RecordColumns
 from s3lake_tests.kit.tables import read_settings, rows
-from s3lake_tests.records.layout.files import Record, files, read_records, rule
+from s3lake_tests.records.layout.files import LaidOutRecord, files, read_records, rule
 
 
-def keys_of(settings: str, records: list[Record], **layout: Any) -> str:
+def keys_of(settings: str, records: list[LaidOutRecord], **layout: Any) -> str:
     """The keys of the records' files, in a row's form; `count` closes a file."""
     changes = read_settings(settings)
     count = changes.pop("count", 1_000_000)
@@ -48,7 +48,7 @@ def test_a_directory_has_the_time_of_the_record_or_of_a_field(given: str, direct
 
 def test_c5_files_of_each_directory_fill_on_their_own() -> None:
     # Confluent counts over all directories of a topic-partition; here three records of a directory are a file.
-    records = [Record(offset, value=b'{"int":%d}' % (16 + offset % 3)) for offset in range(18)]
+    records = [LaidOutRecord(offset, value=b'{"int":%d}' % (16 + offset % 3)) for offset in range(18)]
     expected = [(16, 0), (16, 9), (17, 1), (17, 10), (18, 2), (18, 11)]
     assert keys_of("format.type: avro, count: 3", records, template=f"{{topic}}/int={{field:int}}/{FILE}") == ", ".join(
         f"t/int={number}/t#0#{offset:010}.avro" for number, offset in expected
@@ -57,7 +57,7 @@ def test_c5_files_of_each_directory_fill_on_their_own() -> None:
 
 @pytest.mark.parametrize("text", ["test/with\\special:chars=and+spaces", ""])
 def test_a_field_keeps_its_characters(text: str) -> None:
-    record = Record(value=json.dumps({"string": text}).encode())
+    record = LaidOutRecord(value=json.dumps({"string": text}).encode())
     made = keys_of("format.type: avro", [record], template=f"{{topic}}/string={{field:string}}/{FILE}")
     assert made == f"t/string={text}/t#0#0000000000.avro"
 
@@ -108,7 +108,11 @@ def test_a17_a_file_of_a_key_is_replaced_over_all_topic_partitions() -> None:
     layout = {"template": "{key}", "missing": "null", "extension": ""}
     keys = rule(topics=("t",), layout=layout, exactly_once=False)
     assert keys.replaces
-    assert files(keys, *[Record(n, key=key) for n, key in enumerate([b"a", b"b", None, b"a"])]) == ["a", "b", "null"]
+    assert files(keys, *[LaidOutRecord(n, key=key) for n, key in enumerate([b"a", b"b", None, b"a"])]) == [
+        "a",
+        "b",
+        "null",
+    ]
     one, other = (keys.groups(partition, RecordColumns(keys=[b"a"]), 1) for partition in (0, 1))
     assert one == other
 
@@ -117,5 +121,5 @@ def test_a_file_of_a_key_and_topic_partition_is_replaced_in_it() -> None:
     layout = {"template": "{key}-{topic}-{partition}", "extension": ""}
     keys = rule(topics=("t",), layout=layout, exactly_once=False)
     assert keys.replaces
-    records = [Record(0, key=b"a"), Record(1, key=b"a"), Record(5, key=b"a", partition=1)]
+    records = [LaidOutRecord(0, key=b"a"), LaidOutRecord(1, key=b"a"), LaidOutRecord(5, key=b"a", partition=1)]
     assert files(keys, *records) == ["a-t-0", "a-t-1"]

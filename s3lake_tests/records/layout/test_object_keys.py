@@ -14,7 +14,7 @@ from s3lake.land.request import stage_values
 from s3lake.records.layout.object_keys import MAX_KEY_BYTES, FileNumbers, KeyLayout, RecordColumns
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake_tests.records.layout import files
-from s3lake_tests.records.layout.files import Record
+from s3lake_tests.records.layout.files import LaidOutRecord
 
 ROOT = "streamReactorBackups"
 
@@ -35,11 +35,11 @@ def template(text: str, *, topic: str = "myTopic", renamed: str = "", **changes:
 
 
 def refusal(keys: KeyLayout, **record: Any) -> str:
-    return files.refusal(keys, Record(partition=1, **record))
+    return files.refusal(keys, LaidOutRecord(partition=1, **record))
 
 
 def key(keys: KeyLayout, offset: int = 0, **record: Any) -> str:
-    (made,) = files.files(keys, Record(offset, partition=1, **record))
+    (made,) = files.files(keys, LaidOutRecord(offset, partition=1, **record))
     return made
 
 
@@ -385,7 +385,7 @@ KEYED = [
 @example("a/../b", KEYED[0])
 @example("\ud800", KEYED[0])
 def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, keys: KeyLayout) -> None:
-    record = Record(key=value.encode("utf-8", "surrogatepass"), partition=1)
+    record = LaidOutRecord(key=value.encode("utf-8", "surrogatepass"), partition=1)
     found = files.group(keys, record)
     if isinstance(found, NoObjectKeyError):
         assert str(found)
@@ -406,7 +406,7 @@ def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, ke
 def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: KeyLayout) -> None:
     made = {}
     for partition, offset, text in made_of:
-        found = files.group(keys, Record(key=text.encode(), partition=partition))
+        found = files.group(keys, LaidOutRecord(key=text.encode(), partition=partition))
         if isinstance(found, str):
             made[partition, offset, text] = keys.key(found, FileNumbers(offset, offset, 0, 0, 1))
     assert len(set(made.values())) == len(made)

@@ -20,7 +20,7 @@ USER, PASSWORD = "iggy", "hunter2-iggy"
 
 
 @dataclass
-class Message:
+class IggyMessage:
     """A message as it lies in a partition; `headers` as the API has them."""
 
     payload: bytes
@@ -34,7 +34,7 @@ class Partition:
     """A partition, of which the messages below `low` expired."""
 
     low: int = 0
-    messages: list[Message] = field(default_factory=list)
+    messages: list[IggyMessage] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -83,7 +83,7 @@ class IggyServer:
         log = self.streams[stream][topic].partitions[self.first if partition is None else partition]
         for number, payload in enumerate(payloads):
             stamp = stamp_us if isinstance(stamp_us, int) else stamp_us[number]
-            log.messages.append(Message(payload, stamp, first_id + number, headers or []))
+            log.messages.append(IggyMessage(payload, stamp, first_id + number, headers or []))
 
     def expire(self, stream: str, topic: str, before: int, partition: int | None = None) -> None:
         """Drop the messages before an offset, as the expiry of a segment does."""
@@ -209,7 +209,7 @@ class _Api:
         }
 
 
-def _shown(offset: int, message: Message) -> dict[str, Any]:
+def _shown(offset: int, message: IggyMessage) -> dict[str, Any]:
     unused = dict.fromkeys(("checksum", "user_headers_length", "reserved"), 0)
     stamps = dict.fromkeys(("timestamp", "origin_timestamp"), message.timestamp)
     header = {**unused, **stamps, "id": message.id, "offset": offset, "payload_length": len(message.payload)}

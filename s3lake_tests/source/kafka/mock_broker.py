@@ -17,7 +17,7 @@ _COPY = 2
 _BATCH = 50_000  # librdkafka's queue takes twice as many
 
 
-class Record(NamedTuple):
+class WrittenRecord(NamedTuple):
     """A record to write; headers as name and value."""
 
     value: bytes | None
@@ -54,7 +54,7 @@ class Writer:
     def __init__(self, servers: str, client: int) -> None:
         self.servers, self._client = servers, client
 
-    def write(self, topic: str, *records: Record) -> None:
+    def write(self, topic: str, *records: WrittenRecord) -> None:
         """Write the records; returns once the broker has them."""
         for number, record in enumerate(records, start=1):
             arguments: list[Any] = [_TOPIC, ctypes.c_char_p(topic.encode()), _PARTITION, 0, _FLAGS, _COPY]

@@ -10,7 +10,7 @@ from s3lake.source.kafka.offsets import find_oldest_age_s
 NOW_MS = 1_800_000_000_000
 
 
-class Log:
+class AgedRecords:
     """One topic-partition whose records have these ages in seconds, from offset 0."""
 
     def __init__(self, *ages_s: float) -> None:
@@ -28,14 +28,14 @@ class Log:
     [((3,), 0), ((11,), 10), ((29,), 27.5), ((100, 3), 97.5), ((700,), 600), ((10_000_000,), 604_800)],
 )
 def test_the_age_is_exact_to_an_eighth_and_never_too_high(ages_s: tuple[float, ...], expected_s: float) -> None:
-    assert find_oldest_age_s(Log(*ages_s), "orders", {0: 0}, NOW_MS) == expected_s
+    assert find_oldest_age_s(AgedRecords(*ages_s), "orders", {0: 0}, NOW_MS) == expected_s
 
 
 def test_records_that_are_landed_do_not_count() -> None:
-    assert find_oldest_age_s(Log(5_000, 3), "orders", {0: 1}, NOW_MS) == 0
+    assert find_oldest_age_s(AgedRecords(5_000, 3), "orders", {0: 1}, NOW_MS) == 0
 
 
 def test_a_record_that_has_just_come_takes_one_request() -> None:
-    log = Log(3)
+    log = AgedRecords(3)
     find_oldest_age_s(log, "orders", {0: 0}, NOW_MS)
     assert log.asked == 1

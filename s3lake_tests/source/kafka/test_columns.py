@@ -26,13 +26,13 @@ from s3lake.source.record_batches import SCHEMA, OffsetRange
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.inline import body, inline, verified
 from s3lake_tests.source.kafka import mock_broker
-from s3lake_tests.source.kafka.mock_broker import Record, Writer
+from s3lake_tests.source.kafka.mock_broker import Writer, WrittenRecord
 
 ROOT = Path(__file__).parents[3]
 LONGEST_MS = (2**63 - 1) // 1000
 NAMES = st.binary(max_size=5).filter(lambda name: 0 not in name)
 RECORDS = st.builds(
-    Record,
+    WrittenRecord,
     st.none() | st.binary(max_size=20),
     st.none() | st.binary(max_size=5),
     st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=5)), max_size=4),
@@ -70,7 +70,7 @@ def unscaled() -> pa.Schema:
     return SCHEMA.set(SCHEMA.get_field_index("timestamp"), pa.field("timestamp", pa.int64()))
 
 
-def expected(offset: int, record: Record) -> dict[str, Any]:
+def expected(offset: int, record: WrittenRecord) -> dict[str, Any]:
     headers = [{"key": name.decode(errors="replace"), "value": value} for name, value in record.headers]
     return {
         "partition": 0,
@@ -84,7 +84,7 @@ def expected(offset: int, record: Record) -> dict[str, Any]:
 
 @given(records=st.lists(RECORDS, min_size=1, max_size=12), data=st.data())
 def test_any_range_of_any_records_is_what_was_written(
-    writer: Writer, compiled: CompiledTake, records: list[Record], data: st.DataObject
+    writer: Writer, compiled: CompiledTake, records: list[WrittenRecord], data: st.DataObject
 ) -> None:
     topic = f"any-{os.urandom(8).hex()}"
     writer.write(topic, *records)
@@ -102,26 +102,26 @@ def test_any_range_of_any_records_is_what_was_written(
 
 def test_a_batch_ends_before_the_record_that_would_make_it_too_large(writer: Writer, take: Take) -> None:
     sizes = [40, 40, 20, 1, 500, 99, 1]
-    writer.write("sizes", *[Record(bytes(size - 1), b"k") for size in sizes])
+    writer.write("sizes", *[WrittenRecord(bytes(size - 1), b"k") for size in sizes])
     batches = read(writer.servers, "sizes", (0, len(sizes)), take, most_bytes=100)
     assert [batch["offset"].to_pylist() for batch in batches] == [[0, 1, 2], [3], [4], [5, 6]]
 
 
 def test_headers_count_for_the_size_of_a_batch(writer: Writer, take: Take) -> None:
-    writer.write("large-headers", *[Record(b"v", None, [(b"name", bytes(50))])] * 3)
+    writer.write("large-headers", *[WrittenRecord(b"v", None, [(b"name", bytes(50))])] * 3)
     batches = read(writer.servers, "large-headers", (0, 3), take, most_bytes=110)
     assert [batch.num_rows for batch in batches] == [2, 1]
 
 
 def test_a_header_name_ends_before_its_first_nul_byte(writer: Writer, take: Take) -> None:
     """librdkafka gives names as C strings, without their length; docs/envelope.md names it."""
-    writer.write("nul", Record(b"v", None, [(b"trace\0id", b"a\0b"), (b"\0", None), (b"x", b"")]))
+    writer.write("nul", WrittenRecord(b"v", None, [(b"trace\0id", b"a\0b"), (b"\0", None), (b"x", b"")]))
     (row,) = rows(read(writer.servers, "nul", (0, 1), take))
     assert [(one["key"], one["value"]) for one in row["headers"]] == [("trace", b"a\0b"), ("", None), ("x", b"")]
 
 
 def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take) -> None:
-    writer.write("columns", Record(b"v", b"k", [(b"h", b"1")], 5))
+    writer.write("columns", WrittenRecord(b"v", b"k", [(b"h", b"1")], 5))
     for names in (["value", "partition"], ["headers"], ["offset"], ["key", "timestamp"]):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(reader, "choose_take", lambda: take)
@@ -133,7 +133,9 @@ def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take
 def test_220_000_records_are_the_same_by_both(writer: Writer, compiled: CompiledTake) -> None:
     headers: list[list[tuple[bytes, bytes | None]]] = [[], [(b"a", b"1"), (b"a", None)], [("é".encode(), b"")]]
     kinds = [
-        Record(None if at % 7 == 0 else b"" if at % 11 == 0 else b"%d " % at * (at % 30), None if at % 5 else b"k")
+        WrittenRecord(
+            None if at % 7 == 0 else b"" if at % 11 == 0 else b"%d " % at * (at % 30), None if at % 5 else b"k"
+        )
         for at in range(1000)
     ]
     records = [kinds[at % 1000]._replace(headers=headers[at % 3], stamp_ms=1 + at) for at in range(220_000)]
@@ -209,7 +211,7 @@ def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafk
     )
     with mock_broker.connect(kafka.bootstrap_servers) as writer:
         names = [b"plain", b"\xff\xfe", "é".encode()]
-        writer.write("odd", *[Record(b"1", None, [(name, b"v")], at(START)) for name in names])
+        writer.write("odd", *[WrittenRecord(b"1", None, [(name, b"v")], at(START)) for name in names])
     target = inline(config, "odd", MemoryStore("lake"), lambda: at(START, 90))
     land(target, [START])
     assert [json.loads(line)["headers"] for line in body(target, START).splitlines()] == [

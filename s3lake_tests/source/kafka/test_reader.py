@@ -27,7 +27,7 @@ from s3lake_tests.kit.processes import until
 MEBIBYTE = 2**20
 
 
-class Log:
+class WrittenTopic:
     """One topic with one topic-partition, and who writes to it."""
 
     def __init__(self, kafka: EmbeddedKafka, **settings: str) -> None:
@@ -66,8 +66,8 @@ class Log:
 
 
 @pytest.fixture
-def log(kafka: EmbeddedKafka) -> Log:
-    return Log(kafka)
+def log(kafka: EmbeddedKafka) -> WrittenTopic:
+    return WrittenTopic(kafka)
 
 
 @pytest.fixture(params=["columns.c", "loop"])
@@ -86,7 +86,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestRanges:
     def test_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka)
+        log = WrittenTopic(kafka)
         log.write(b"a", b"b", b"c", b"d")
         found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
         assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
@@ -94,26 +94,26 @@ class TestRanges:
 
 @pytest.mark.usefixtures("_each_way")
 class TestGaps:
-    def test_aborted_records_are_not_given(self, log: Log) -> None:
+    def test_aborted_records_are_not_given(self, log: WrittenTopic) -> None:
         log.write(b"before")
         log.transaction(b"aborted", commit=False)
         log.transaction(b"committed", commit=True)
         log.write(b"after")
         assert log.values(0, 6) == {0: b"before", 3: b"committed", 5: b"after"}
 
-    def test_a_range_may_end_in_a_marker(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_range_may_end_in_a_marker(self, log: WrittenTopic, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reader, "SILENCE_S", 10 * PATIENCE_S)  # were it waited for, the test would be a timeout
         log.transaction(b"committed", commit=True)
         assert log.values(0, 2) == {0: b"committed"}
 
-    def test_a_range_may_hold_nothing_at_all(self, log: Log) -> None:
+    def test_a_range_may_hold_nothing_at_all(self, log: WrittenTopic) -> None:
         log.transaction(b"aborted", b"aborted", commit=False)
         log.write(b"after")
         assert log.values(0, 3) == {}
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_a_range_may_end_where_records_were_compacted(self, kafka: EmbeddedKafka) -> None:
-        log = Log(
+        log = WrittenTopic(
             kafka,
             cleanup_policy="compact",
             segment_ms="100",
@@ -133,7 +133,7 @@ class TestGaps:
 
 class TestWhatIsGone:
     @pytest.mark.usefixtures("_each_way")
-    def test_expired_records_are_an_error_and_not_passed_over(self, log: Log) -> None:
+    def test_expired_records_are_an_error_and_not_passed_over(self, log: WrittenTopic) -> None:
         log.write(*[b"x"] * 10)
         log.topics.expire(log.topic, 5)
         with pytest.raises(TransientError, match=r"partition 0: Kafka has no record at offset 2 any more.*planning"):
@@ -141,14 +141,14 @@ class TestWhatIsGone:
 
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
-    def test_a_log_that_ends_before_the_range_is_an_error_after_a_wait(self, log: Log) -> None:
+    def test_a_log_that_ends_before_the_range_is_an_error_after_a_wait(self, log: WrittenTopic) -> None:
         log.write(b"a", b"b")
         with pytest.raises(KafkaUnavailableError, match=r"from offset 2 on within.*; 5 was planned, the log ends at 2"):
             log.values(0, 5)
 
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
-    def test_records_that_come_late_are_waited_for(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_records_that_come_late_are_waited_for(self, log: WrittenTopic, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reader, "SILENCE_S", 20.0)
         log.write(b"a")
         late = threading.Timer(1.0, log.write, [b"b"])
@@ -156,7 +156,7 @@ class TestWhatIsGone:
         assert log.values(0, 2) == {0: b"a", 1: b"b"}
         late.join()
 
-    def test_a_deleted_topic_is_an_error(self, log: Log) -> None:
+    def test_a_deleted_topic_is_an_error(self, log: WrittenTopic) -> None:
         soon = {"topic.metadata.propagation.max.ms": "500", "topic.metadata.refresh.interval.ms": "500"}
         log.brokers = replace(log.brokers, properties=soon)
         log.topics.delete(log.topic)
@@ -175,7 +175,7 @@ class SilentConsumer(Consumer):
 
 @pytest.mark.usefixtures("hasty")
 def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
-    log: Log, monkeypatch: pytest.MonkeyPatch
+    log: WrittenTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.write(b"a", b"b", b"c")
     monkeypatch.setattr(reader, "SILENCE_S", 0.5)
@@ -188,13 +188,13 @@ def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
 
 class TestRecords:
     @pytest.mark.parametrize("stamp_ms", [-5000, -1, 1, 253_402_300_800_000, 2**62 // 1000])
-    def test_keep_any_timestamp(self, log: Log, stamp_ms: int) -> None:
+    def test_keep_any_timestamp(self, log: WrittenTopic, stamp_ms: int) -> None:
         log.write(b"x", stamp_ms=stamp_ms)
         assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms * 1000]
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka, max_message_bytes=str(64 * MEBIBYTE))
+        log = WrittenTopic(kafka, max_message_bytes=str(64 * MEBIBYTE))
         large = os.urandom(50 * MEBIBYTE)
         log.write(b"small", large, b"after")
         assert log.values(0, 3) == {0: b"small", 1: large, 2: b"after"}
@@ -202,7 +202,7 @@ class TestRecords:
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("_each_way")
     def test_come_in_batches_of_some_megabytes_however_large_they_are(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka, max_message_bytes=str(2 * MEBIBYTE))
+        log = WrittenTopic(kafka, max_message_bytes=str(2 * MEBIBYTE))
         log.write(*[bytes(MEBIBYTE)] * 300)
         sizes = [batch.nbytes for batch in log.brokers.batches(log.topic, [OffsetRange(0, 0, 300)], ("value",))]
         assert sum(sizes) >= 300 * MEBIBYTE
@@ -222,7 +222,7 @@ class TestBrokers:
     @pytest.mark.usefixtures("jvm")
     @pytest.mark.slow("a case more of reading a real broker")
     def test_records_of_brokers_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
-        log = Log(own)
+        log = WrittenTopic(own)
         log.write(*[os.urandom(1000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         offsets = next(found)["offset"].to_pylist()
@@ -237,7 +237,7 @@ class TestBrokers:
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
     def test_that_are_killed_mid_read_are_an_error(self, own: EmbeddedKafka) -> None:
-        log = Log(own)
+        log = WrittenTopic(own)
         log.write(*[os.urandom(2000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         next(found)

@@ -33,7 +33,7 @@ RECORDS = 10
 TRANSACTIONAL, CONTROL, APPEND_TIME = 0x10, 0x20, 0x08
 
 
-class Java:
+class JavaProducer:
     """Kafka's own producer, of the broker's version."""
 
     def __init__(self, java: Any, kafka: EmbeddedKafka) -> None:
@@ -107,9 +107,9 @@ def broker(request: pytest.FixtureRequest, jvm: Path) -> Iterator[EmbeddedKafka]
 
 
 @pytest.fixture(scope="module")
-def producers(broker: EmbeddedKafka) -> Iterator[Sequence[Java | Librdkafka]]:
+def producers(broker: EmbeddedKafka) -> Iterator[Sequence[JavaProducer | Librdkafka]]:
     with run_jvm(jars.kafka_broker_jars()) as java:
-        yield [Java(java, broker), Librdkafka(broker)]
+        yield [JavaProducer(java, broker), Librdkafka(broker)]
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def landed_ids(lake: Lake) -> list[int]:
 
 
 def test_each_codec_and_transaction_of_both_producers_is_landed(
-    world: Lake, broker: EmbeddedKafka, producers: Sequence[Java | Librdkafka]
+    world: Lake, broker: EmbeddedKafka, producers: Sequence[JavaProducer | Librdkafka]
 ) -> None:
     topic, expected, first, began = world.topic(), list[int](), 0, hours.now_ms()
     for producer in producers:
@@ -140,7 +140,7 @@ def test_each_codec_and_transaction_of_both_producers_is_landed(
 
 
 def test_the_time_of_the_append_decides_where_the_topic_says_so(
-    world: Lake, broker: EmbeddedKafka, producers: Sequence[Java | Librdkafka]
+    world: Lake, broker: EmbeddedKafka, producers: Sequence[JavaProducer | Librdkafka]
 ) -> None:
     topic, began = world.topic(message_timestamp_type="LogAppendTime"), hours.now_ms()
     for number, producer in enumerate(producers):

@@ -22,7 +22,7 @@ DAY = 24 * 60
 ALICE = EraseConditions(Condition("user = 'alice'"))
 
 
-class Lake(TopicInMemory):
+class LakeWithCatalog(TopicInMemory):
     """The world's topic in a bucket behind HTTP, and its table in a catalog that can be taken away."""
 
     def __init__(self, server: EmbeddedS3, home: Path) -> None:
@@ -61,9 +61,9 @@ class Lake(TopicInMemory):
 
 
 @pytest.fixture
-def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
+def lake(s3_server: EmbeddedS3, tmp_path: Path) -> LakeWithCatalog:
     """Three hours, each in two commits or more, which the table lists."""
-    made = Lake(s3_server, tmp_path)
+    made = LakeWithCatalog(s3_server, tmp_path)
     for number, hour in enumerate([FIRST, SECOND, THIRD]):
         made.produce(
             number,
@@ -73,7 +73,7 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
     return made
 
 
-def test_a_table_is_scanned_while_its_catalog_is_away_and_clean_brings_it_to_the_index(lake: Lake) -> None:
+def test_a_table_is_scanned_while_its_catalog_is_away_and_clean_brings_it_to_the_index(lake: LakeWithCatalog) -> None:
     every = sorted([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])
     lake.target()
     last_known = lake.table.load()

@@ -21,7 +21,7 @@ _TEXTS = 'aé\U0001f600"\\\n z9'
 
 
 @dataclass
-class Made:
+class MadeSchema:
     """A schema with what it refers to.
 
     Attributes:
@@ -92,14 +92,14 @@ def _members(fields: dict[str, Draw]) -> Draw:
 # Avro
 
 
-def avro(random: Random, most: float = 1e300) -> Made:
+def avro(random: Random, most: float = 1e300) -> MadeSchema:
     """A record, of which some types are records of other subjects; no double is beyond `most`.
 
     Up to 1e6 all doubles are floats too: Avro's own Java makes floats of the doubles in an array.
     """
     maker = _Avro(random, most)
     schema, draw = maker.record(0)
-    return Made(schema, draw, maker.references)
+    return MadeSchema(schema, draw, maker.references)
 
 
 class _Avro:
@@ -179,11 +179,11 @@ class _Avro:
 # JSON Schema
 
 
-def json_schema(random: Random) -> Made:
+def json_schema(random: Random) -> MadeSchema:
     """An object, of which some properties are objects of other subjects."""
     references: dict[str, Any] = {}
     schema, draw = _object(random, 0, references)
-    return Made({"title": "R", **schema}, draw, references)
+    return MadeSchema({"title": "R", **schema}, draw, references)
 
 
 def _object(random: Random, level: int, references: dict[str, Any]) -> tuple[Any, Draw]:
@@ -240,7 +240,7 @@ def _json_leaf(random: Random) -> tuple[Any, Draw]:
 # Protobuf
 
 
-def protobuf(random: Random) -> Made:
+def protobuf(random: Random) -> MadeSchema:
     """A message, of which some fields are messages of a file that it imports."""
     nested, of_nested = _message(random, "Far", {})
     imported = f'syntax = "proto3"; package far; {nested}'
@@ -248,7 +248,7 @@ def protobuf(random: Random) -> Made:
     main, draw = _message(random, "Main", {"far.Far": of_nested, "Near": of_near})
     references = {"far.proto": imported} if "far.Far" in main else {}
     imports = "".join(f'import "{name}"; ' for name in references)
-    return Made(f'syntax = "proto3"; package acme; {imports}{near} {main}', draw, references)
+    return MadeSchema(f'syntax = "proto3"; package acme; {imports}{near} {main}', draw, references)
 
 
 def _message(random: Random, name: str, messages: dict[str, Draw]) -> tuple[str, Draw]:

@@ -12,7 +12,7 @@ from s3lake.records.schema.registry.bounded_http import Answer
 from s3lake.records.schema.registry.registry_connection import Connection
 
 
-class Clock:
+class WaitingClock:
     """Time that passes only while a test waits."""
 
     def __init__(self) -> None:
@@ -28,8 +28,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> WaitingClock:
+    made = WaitingClock()
     monkeypatch.setattr(registry, "time", made)
     return made
 
@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: f
     return Client(Connection(("http://registry",), **connection)).schema(1).text  # type: ignore[arg-type]
 
 
-def test_a_registry_is_asked_three_times_by_default(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_is_asked_three_times_by_default(clock: WaitingClock, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(monkeypatch, 2) == "{}"
     with pytest.raises(TransientError, match="in 3 attempts"):
         asked(monkeypatch, math.inf)
@@ -53,7 +53,7 @@ def test_a_registry_is_asked_three_times_by_default(clock: Clock, monkeypatch: p
 
 
 def test_a_registry_is_asked_for_the_patience_of_the_sink_with_no_longer_pause(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: WaitingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(TransientError):
         asked(monkeypatch, math.inf, patience_s=60, longest_pause_s=5)
@@ -63,7 +63,7 @@ def test_a_registry_is_asked_for_the_patience_of_the_sink_with_no_longer_pause(
 
 
 def test_a_request_is_repeated_without_end_when_patience_has_no_limit(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: WaitingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(monkeypatch, 5_000, patience_s=None) == "{}"
     assert clock.now > 250_000

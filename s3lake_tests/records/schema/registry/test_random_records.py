@@ -24,7 +24,7 @@ from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.schema.registry import random_records
 from s3lake_tests.records.schema.registry.apicurio import Apicurio, run_serializers, serializer_settings
-from s3lake_tests.records.schema.registry.random_records import Made
+from s3lake_tests.records.schema.registry.random_records import MadeSchema
 
 RECORDS = 10  # of each schema
 _subjects = itertools.count()
@@ -36,7 +36,7 @@ def confluent(module: str = "") -> Any:
         return importlib.import_module(f"confluent_kafka.schema_registry{module}")
 
 
-def register_references(apicurio: Apicurio, made: Made, kind: str) -> list[dict[str, Any]]:
+def register_references(apicurio: Apicurio, made: MadeSchema, kind: str) -> list[dict[str, Any]]:
     """Register what a schema refers to. Return its references: each subject has the ones before it, too."""
     known: list[dict[str, Any]] = []
     for name, schema in made.references.items():
@@ -47,7 +47,7 @@ def register_references(apicurio: Apicurio, made: Made, kind: str) -> list[dict[
     return known
 
 
-def confluents_schema(apicurio: Apicurio, made: Made, kind: str) -> Any:
+def confluents_schema(apicurio: Apicurio, made: MadeSchema, kind: str) -> Any:
     """Return a schema with its references as confluent-kafka has one."""
     module = confluent()
     known = [module.SchemaReference(**one) for one in register_references(apicurio, made, kind)]
@@ -64,15 +64,15 @@ def in_topic(serializer: Any) -> Write:
     return lambda value: bytes(serializer(value, context))
 
 
-def write_avro(apicurio: Apicurio, client: Any, made: Made) -> Write:
+def write_avro(apicurio: Apicurio, client: Any, made: MadeSchema) -> Write:
     return in_topic(confluent(".avro").AvroSerializer(client, confluents_schema(apicurio, made, "AVRO")))
 
 
-def write_json_schema(apicurio: Apicurio, client: Any, made: Made) -> Write:
+def write_json_schema(apicurio: Apicurio, client: Any, made: MadeSchema) -> Write:
     return in_topic(confluent(".json_schema").JSONSerializer(confluents_schema(apicurio, made, "JSON"), client))
 
 
-def write_protobuf(_: Apicurio, client: Any, made: Made) -> Write:
+def write_protobuf(_: Apicurio, client: Any, made: MadeSchema) -> Write:
     of = message_factory.GetMessageClass(compiler.compile_message(made.schema, made.references, (1,)))
     write = in_topic(confluent(".protobuf").ProtobufSerializer(of, client, {"use.deprecated.format": False}))
     return lambda value: write(of(**without_nulls(value)))
@@ -84,7 +84,7 @@ def without_nulls(value: Any) -> Any:
     return [*map(without_nulls, value)] if isinstance(value, list) else value
 
 
-KINDS: Mapping[str, tuple[Callable[[Random], Made], Callable[[Apicurio, Any, Made], Write]]] = {
+KINDS: Mapping[str, tuple[Callable[[Random], MadeSchema], Callable[[Apicurio, Any, MadeSchema], Write]]] = {
     "avro": (random_records.avro, write_avro),
     "json_schema": (random_records.json_schema, write_json_schema),
     "protobuf": (random_records.protobuf, write_protobuf),
@@ -98,7 +98,7 @@ def client(apicurio: Apicurio) -> Iterator[Any]:
         yield found
 
 
-def compare(apicurio: Apicurio, converter: str, made: Made, write: Write, count: int) -> int:
+def compare(apicurio: Apicurio, converter: str, made: MadeSchema, write: Write, count: int) -> int:
     """Compare what lands of some records with what was given. Return how many they were."""
     drawn = [made.draw() for _ in range(count)]
     values = [write(given) for given, _ in drawn]
@@ -149,7 +149,7 @@ def java() -> Iterator[Any]:
         yield classes
 
 
-def write_avro_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
+def write_avro_in_java(apicurio: Apicurio, java: Any, made: MadeSchema) -> Write:
     """Give Java's serializer the datum that fastavro wrote."""
     names: dict[str, Any] = {}
     parser = getattr(java.org.apache.avro, "Schema$Parser")()
@@ -171,7 +171,7 @@ def write_avro_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
     return write
 
 
-def write_json_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
+def write_json_in_java(apicurio: Apicurio, java: Any, made: MadeSchema) -> Write:
     known = register_references(apicurio, made, "JSON")
     written, topic = json.dumps(made.schema), f"java-{next(_subjects)}"
     apicurio.register(topic, written, [one for one in known if f'"{one["name"]}"' in written], "JSON")
@@ -183,7 +183,7 @@ def write_json_in_java(apicurio: Apicurio, java: Any, made: Made) -> Write:
     return lambda value: bytes(serializer.serialize(topic, mapper.readTree(json.dumps(value))))
 
 
-JAVAS: Mapping[str, tuple[Callable[[Random], Made], Callable[[Apicurio, Any, Made], Write]]] = {
+JAVAS: Mapping[str, tuple[Callable[[Random], MadeSchema], Callable[[Apicurio, Any, MadeSchema], Write]]] = {
     "avro": (partial(random_records.avro, most=1e6), write_avro_in_java),
     "json_schema": (random_records.json_schema, write_json_in_java),
 }

@@ -129,7 +129,7 @@ class Result(NamedTuple):
     topic: str
 
 
-class Connect:
+class ConnectItself:
     """Its transforms, and its JSON converter with schemas and without."""
 
     def __init__(self, java: Any) -> None:
@@ -214,16 +214,16 @@ def _json_or_text(text: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def connect() -> Iterator[Connect]:
+def connect() -> Iterator[ConnectItself]:
     """Connect's own classes."""
     with run_connect() as java:
-        yield Connect(java)
+        yield ConnectItself(java)
 
 
 @settings(max_examples=300 * EXAMPLES)
 @given(step=steps(), value=st.none() | objects | scalars, key=st.none() | objects, header=st.booleans())
 def test_a_record_without_a_schema_is_what_connect_makes_of_it(
-    connect: Connect, step: tuple[str, dict[str, str]], value: Any, key: Any, header: bool
+    connect: ConnectItself, step: tuple[str, dict[str, str]], value: Any, key: Any, header: bool
 ) -> None:
     message = Message(value, key, (("h", b"x"),) if header else ())
     agree(ours(message, *step, schemas=False), connect.after(message, *step, schemas=False))
@@ -232,7 +232,7 @@ def test_a_record_without_a_schema_is_what_connect_makes_of_it(
 @settings(max_examples=300 * EXAMPLES)
 @given(step=steps(), value=with_schema())
 def test_a_record_with_a_schema_is_what_connect_makes_of_it(
-    connect: Connect, step: tuple[str, dict[str, str]], value: Any
+    connect: ConnectItself, step: tuple[str, dict[str, str]], value: Any
 ) -> None:
     mine = ours(Message(value), *step, schemas=True)
     theirs = connect.after(Message(value), *step, schemas=True)
@@ -256,7 +256,7 @@ PREDICATES: dict[str, st.SearchStrategy[dict[str, str]]] = {
 @settings(max_examples=50 * EXAMPLES)
 @given(data=st.data(), value=st.none() | objects | scalars, header=st.sampled_from(["h", "H", "é", None]))
 def test_a_predicate_picks_what_connect_picks(
-    connect: Connect, name: str, data: st.DataObject, value: Any, header: str | None
+    connect: ConnectItself, name: str, data: st.DataObject, value: Any, header: str | None
 ) -> None:
     chosen = data.draw(PREDICATES[name])
     message = Message(value, None, ((header, b"x"),) if header else ())
@@ -288,7 +288,7 @@ ONE_OF_EACH = {
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_each_of_them_is_compared(connect: Connect, name: str) -> None:
+def test_each_of_them_is_compared(connect: ConnectItself, name: str) -> None:
     message = Message({"a": CLOCK, "b": {"c": "x"}}, {"k": 1}, (("h", b"x"),))
     theirs = connect.after(message, name, ONE_OF_EACH[name], schemas=False)
     before = Result(normalize_numbers(message.value), normalize_numbers(message.key), [("h", "x")], TOPIC)

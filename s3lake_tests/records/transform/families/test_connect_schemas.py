@@ -13,11 +13,11 @@ import pytest
 
 from s3lake_tests.kit.connect_records import (
     Answer,
-    Case,
     Connect,
+    ConnectRecord,
+    ConnectValue,
     Dropped,
     Limits,
-    Record,
     Refused,
     Step,
     random_cases,
@@ -39,7 +39,7 @@ _TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "s
 _LIMITS = Limits(defaults=False, scales=(0, 2, 5), roots=("struct", "struct", "struct", "struct", "int64", "string"))
 
 
-def random_steps(random: Random, case: Case) -> list[Step]:
+def random_steps(random: Random, case: ConnectValue) -> list[Step]:
     """Return one to three transforms, mostly of fields that the schema has."""
     assert case.schema is not None
     fields = [one["field"] for one in case.schema.get("fields", ())] or ["a"]
@@ -76,18 +76,18 @@ def random_steps(random: Random, case: Case) -> list[Step]:
     return [(one, steps[one]()) for one in chosen if all(":" not in part and "," not in part for part in fields)]
 
 
-def compare(cases: Sequence[Case], seed: int, connect: Connect) -> Counter[str]:
+def compare(cases: Sequence[ConnectValue], seed: int, connect: Connect) -> Counter[str]:
     """Compare each case behind a random chain. Return how many were compared, and how many each side refused."""
     random = Random(seed)
     chains = [random_steps(random, case) for case in cases]
-    answers = connect.transform([(Record(case.text), steps) for case, steps in zip(cases, chains, strict=True)])
+    answers = connect.transform([(ConnectRecord(case.text), steps) for case, steps in zip(cases, chains, strict=True)])
     counts = Counter[str]()
     for case, steps, answer in zip(cases, chains, answers, strict=True):
         counts[compare_one(case, steps, answer)] += 1
     return counts
 
 
-def compare_one(case: Case, steps: Sequence[Step], answer: Answer) -> str:
+def compare_one(case: ConnectValue, steps: Sequence[Step], answer: Answer) -> str:
     links = chain(*(smt(name, dict(options)) for name, options in steps), key="string", value="connect_json")
     done = run(links, Message(case.text, key=None, offset=100))
     what = (case.text, steps, answer)

@@ -19,8 +19,8 @@ from s3lake_tests.kit.connect_messages import connect_message
 from s3lake_tests.kit.connect_records import (
     Answer,
     Connect,
+    ConnectRecord,
     Dropped,
-    Record,
     Refused,
     random_schema,
     random_value,
@@ -51,16 +51,16 @@ _ADDED = (
 )
 
 
-class Case(NamedTuple):
+class DebeziumCase(NamedTuple):
     """A record, and the options of ours and of theirs, which have no old names."""
 
-    record: Record
+    record: ConnectRecord
     listed: list[str] | None
     ours: dict[str, str]
     theirs: dict[str, str]
 
 
-def random_case(random: Random) -> Case:
+def random_case(random: Random) -> DebeziumCase:
     row = random_schema(random, ROWS) | {"name": "srv.db.t.Value", "optional": True}
     row["fields"] += [{"field": "route", "type": "string", "optional": True}] if random.random() < 0.5 else []
     if random.random() < 0.05:
@@ -81,7 +81,7 @@ def random_case(random: Random) -> Case:
     }
     key["fields"] += [{"field": "id", "type": "string"}]
     header = None if listed is None else connect_message({"type": "array", "items": {"type": "string"}}, listed)
-    record = Record(
+    record = ConnectRecord(
         value=random_event(random, row),
         key=connect_message(key, {"k": 1, "id": "x"}) if random.random() < 0.9 else None,
         headers=(
@@ -90,7 +90,7 @@ def random_case(random: Random) -> Case:
         ),
         topic=TOPIC,
     )
-    return Case(record, listed, ours, theirs)
+    return DebeziumCase(record, listed, ours, theirs)
 
 
 def _random_options(random: Random) -> dict[str, str]:
@@ -131,7 +131,7 @@ def compare(seed: int, count: int, connect: Connect) -> Counter[str]:
     return Counter(compare_one(case, answer) for case, answer in zip(cases, answers, strict=True))
 
 
-def compare_one(case: Case, answer: Answer) -> str:
+def compare_one(case: DebeziumCase, answer: Answer) -> str:
     links = chain(smt(CLASS, dict(case.ours)), key="connect_json", value="connect_json")
     headers = (("h", b"x"), *([("dropped", json.dumps(case.listed).encode())] if case.listed is not None else []))
     message = Message(case.record.value, case.record.key, headers)
@@ -162,7 +162,7 @@ def compare_one(case: Case, answer: Answer) -> str:
     return "compared, also without its schema" if _compare_plain(case, answer, message, what) else "compared"
 
 
-def _compare_headers(ours: list[tuple[str, bytes | None]], answer: Record, what: Any) -> None:
+def _compare_headers(ours: list[tuple[str, bytes | None]], answer: ConnectRecord, what: Any) -> None:
     assert [name for name, _ in ours] == [name for name, _ in answer.headers], what
     for (name, text), (_, theirs) in zip(ours, answer.headers, strict=True):
         value = None if theirs is None else json.loads(theirs)["payload"]
@@ -170,7 +170,7 @@ def _compare_headers(ours: list[tuple[str, bytes | None]], answer: Record, what:
             assert text == (None if value is None else str(value).encode()), what
 
 
-def _compare_plain(case: Case, answer: Record, message: Message, what: Any) -> bool:
+def _compare_plain(case: DebeziumCase, answer: ConnectRecord, message: Message, what: Any) -> bool:
     """Compare what ours makes of the same event without its schema, if Debezium unwraps it. Return whether it does."""
     envelope = None if case.record.value is None else json.loads(case.record.value)
     if envelope is None or envelope["payload"] is None or not envelope["schema"]["name"].endswith(".Envelope"):
@@ -218,17 +218,20 @@ def compare_headers(seed: int, count: int, connect: Connect) -> Counter[str]:
             else connect_message(schema, random_value(random, schema | {"optional": False}))
         )
         typed = tuple((name, connect_message({"type": "string"}, text)) for name, text in headers)
-        record, step = Record(value, headers=typed, topic=TOPIC), ("io.debezium.transforms.HeaderToValue", options)
+        record, step = (
+            ConnectRecord(value, headers=typed, topic=TOPIC),
+            ("io.debezium.transforms.HeaderToValue", options),
+        )
         (answer,) = connect.transform([(record, [step])])
         message = Message(value, headers=tuple((name, text.encode()) for name, text in headers))
         done = run(chain(smt(*step), value="connect_json"), message)
         what = (value, step, answer, done.refused)
-        if isinstance(answer, Record) and done.refused:
+        if isinstance(answer, ConnectRecord) and done.refused:
             assert "a struct is needed for 'x.y'" in done.refused[0], what  # Debezium loses this header
             counts["refused by ours"] += 1
             continue
         assert isinstance(answer, Refused) == bool(done.refused), what
-        if isinstance(answer, Record):
+        if isinstance(answer, ConnectRecord):
             (row,) = done.batch.to_pylist()
             _compare_headers([(one["key"], one["value"]) for one in row["headers"]], answer, what)
             if "value" in done.columns and value is not None:

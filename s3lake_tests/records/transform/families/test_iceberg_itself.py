@@ -11,7 +11,7 @@ from s3lake_tests.kit.connect_messages import connect_message
 from s3lake_tests.kit.connect_records import (
     Answer,
     Connect,
-    Record,
+    ConnectRecord,
     Refused,
     Step,
     random_schema,
@@ -32,11 +32,11 @@ PACKAGE = "org.apache.iceberg.connect.transforms."
 STRICTER = re.compile("the schema already")
 
 
-def random_case(random: Random, number: int) -> tuple[Record, Step]:
+def random_case(random: Random, number: int) -> tuple[ConnectRecord, Step]:
     """Return a record and a transform, whose options no other case has: Iceberg's share them."""
     row = random_schema(random, ROWS) | {"name": "srv.db.t.Value", "optional": True}
     key = connect_message({"type": "struct", "fields": [{"field": "k", "type": "int32"}]}, {"k": 1})
-    record = Record(random_event(random, row), key=key if random.random() < 0.8 else None, topic=TOPIC)
+    record = ConnectRecord(random_event(random, row), key=key if random.random() < 0.8 else None, topic=TOPIC)
     name = random.choice(("DebeziumTransform", "DebeziumTransform", "KafkaMetadataTransform", "CopyValue"))
     if name == "DebeziumTransform":
         pattern = {"cdc.target.pattern": f"x{number}.{{db}}_{{table}}"} if random.random() < 0.5 else {}
@@ -48,17 +48,17 @@ def random_case(random: Random, number: int) -> tuple[Record, Step]:
     else:
         options = {"field_name": f"m{number}", "nested": random.choice(("true", "false"))}
         options |= {"external_field": f"c,eu{number}"} if random.random() < 0.5 else {}
-    return Record(value, key=record.key, topic=TOPIC), (PACKAGE + name, options)
+    return ConnectRecord(value, key=record.key, topic=TOPIC), (PACKAGE + name, options)
 
 
-def compare_one(record: Record, step: Step, answer: Answer) -> str:
+def compare_one(record: ConnectRecord, step: Step, answer: Answer) -> str:
     links = chain(smt(step[0], dict(step[1])), key="connect_json", value="connect_json")
     done = run(links, Message(record.value, record.key))
     what = (record, step, answer, done.refused)
     if done.refused:
         assert isinstance(answer, Refused) or STRICTER.search(done.refused[0]), what
         return "refused by both" if isinstance(answer, Refused) else "refused by ours"
-    assert isinstance(answer, Record), what
+    assert isinstance(answer, ConnectRecord), what
     assert done.rows.to_pylist() == [0], what
     if "value" in done.columns:
         column, refused = done.columns["value"].finish(texts=False)

@@ -26,7 +26,7 @@ from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.encode import FileFormat
 from s3lake.records.encode.column_bytes import ENCODED
 from s3lake.records.schema.columns.types import PLACEHOLDER
-from s3lake_tests.kit.avro_records import Avro, Case, is_valid, random_cases, start_avro, write_datum
+from s3lake_tests.kit.avro_records import Avro, AvroCase, is_valid, random_cases, start_avro, write_datum
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.avro.one_by_one import to_numbers
 from s3lake_tests.records.encode.written_files import written
@@ -39,7 +39,7 @@ REFUSED = "does not fit decimal(38,"
 """Why ours refuse a value that Avro has: a column has 38 digits."""
 
 
-class Single(float):
+class AvroFloat(float):
     """A number of 32 bits."""
 
 
@@ -85,7 +85,7 @@ class Values:
             case "string":
                 return UUID(shown) if logical == "uuid" else shown
             case "float":
-                return Single(struct.unpack("<f", struct.pack("<i", shown))[0])
+                return AvroFloat(struct.unpack("<f", struct.pack("<i", shown))[0])
             case "double":
                 return struct.unpack("<d", struct.pack("<q", shown))[0]
         return shown
@@ -152,7 +152,7 @@ def plain(cell: Any) -> Any:
         case list():
             return list(map(plain, cell))
         case float():
-            return f"{np.float32(cell)!r}" if isinstance(cell, Single) else f"{cell!r} double"
+            return f"{np.float32(cell)!r}" if isinstance(cell, AvroFloat) else f"{cell!r} double"
         case Decimal():
             return f"{EXACT.normalize(cell) + 0}" if cell else "0"
         case UUID():
@@ -172,7 +172,7 @@ def from_arrow(type: pa.DataType, cell: Any) -> Any:
     if pa.types.is_list(type):
         return [from_arrow(type.value_type, one) for one in cell]
     if pa.types.is_float32(type):
-        return Single(cell)
+        return AvroFloat(cell)
     return UUID(bytes=cell) if type == pa.uuid() and isinstance(cell, bytes) else cell
 
 
@@ -191,7 +191,7 @@ def same_json(cell: Any, found: Any) -> bool:
             return bool(found == base64.b64encode(cell).decode())
         case float() if not np.isfinite(cell):
             return bool(found == {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[str(float(cell))])
-        case Single():
+        case AvroFloat():
             return bool(np.float32(str(found)) == np.float32(cell))
         case float():
             return float(found) == cell
@@ -243,7 +243,7 @@ def compare(seed: int, count: int, avro: Avro, registry: SchemaRegistry) -> Coun
     return counts
 
 
-def _compare_lines(case: Case, found: ConvertedBatch, answers: list[dict[str, Any]], counts: Counter[str]) -> None:
+def _compare_lines(case: AvroCase, found: ConvertedBatch, answers: list[dict[str, Any]], counts: Counter[str]) -> None:
     assert found.refused == {}, case.schema
     (part,) = found.parts
     for line, answer in zip(part.streams["data"].to_pylist(), answers, strict=True):
@@ -253,7 +253,7 @@ def _compare_lines(case: Case, found: ConvertedBatch, answers: list[dict[str, An
         counts["lines"] += 1
 
 
-def _compare_columns(case: Case, found: ConvertedBatch, cells: list[Any], counts: Counter[str]) -> None:
+def _compare_columns(case: AvroCase, found: ConvertedBatch, cells: list[Any], counts: Counter[str]) -> None:
     assert all(REFUSED in reason for reason in found.refused.values()), (case.schema, found.refused)
     counts["refused for 38 digits"] += len(found.refused)
     kept = [cell for row, cell in enumerate(cells) if row not in found.refused]
@@ -269,7 +269,7 @@ def _compare_columns(case: Case, found: ConvertedBatch, cells: list[Any], counts
         counts["rows of Parquet"] += len(rows)
 
 
-def _compare_files(case: Case, found: ConvertedBatch, cells: list[Any], avro: Avro, counts: Counter[str]) -> None:
+def _compare_files(case: AvroCase, found: ConvertedBatch, cells: list[Any], avro: Avro, counts: Counter[str]) -> None:
     assert all(REFUSED in reason for reason in found.refused.values()), (case.schema, found.refused)
     kept = [cell for row, cell in enumerate(cells) if row not in found.refused]
     for part in found.parts:

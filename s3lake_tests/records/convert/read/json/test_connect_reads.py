@@ -19,7 +19,16 @@ import pytest
 
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
-from s3lake_tests.kit.connect_records import Case, Connect, Limits, Record, Refused, Schema, random_cases, start_connect
+from s3lake_tests.kit.connect_records import (
+    Connect,
+    ConnectRecord,
+    ConnectValue,
+    Limits,
+    Refused,
+    Schema,
+    random_cases,
+    start_connect,
+)
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.records.convert.batches import batch
 
@@ -194,36 +203,40 @@ def as_numbers(schema: Schema, payload: Any) -> Any:
     return payload
 
 
-def draw(seed: int, count: int, decimals: str) -> list[Case]:
+def draw(seed: int, count: int, decimals: str) -> list[ConnectValue]:
     cases = random_cases(seed, count, LIMITS)
     if decimals == "BASE64":
         return list(cases)
-    return [Case(case.schema, as_numbers(case.schema or {}, case.payload)) for case in cases]
+    return [ConnectValue(case.schema, as_numbers(case.schema or {}, case.payload)) for case in cases]
 
 
-def compare(cases: Sequence[Case], connect: Connect, *, replace_nulls: bool) -> Counter[str]:
+def compare(cases: Sequence[ConnectValue], connect: Connect, *, replace_nulls: bool) -> Counter[str]:
     """Compare each case in columns and in lines. Return how many were compared, and how many ours refused."""
-    asked = cases if replace_nulls else [Case(one.schema, fill_missing(one.schema or {}, one.payload)) for one in cases]
+    asked = (
+        cases
+        if replace_nulls
+        else [ConnectValue(one.schema, fill_missing(one.schema or {}, one.payload)) for one in cases]
+    )
     texts = [case.text for case in asked]
     read = connect.read(texts, replace_nulls=replace_nulls)
     lines = connect.write_lines(texts, replace_nulls=replace_nulls)
     counts = Counter[str]()
     for case, answer, line in zip(cases, read, lines, strict=True):
-        assert isinstance(answer, Record), (case.text, answer)
+        assert isinstance(answer, ConnectRecord), (case.text, answer)
         assert not isinstance(line, Refused), (case.text, line)
-        assert isinstance(line, Record)
+        assert isinstance(line, ConnectRecord)
         counts[compare_columns(case, answer, replace_nulls=replace_nulls)] += 1
         compare_line(case, line, replace_nulls=replace_nulls)
         counts["lines"] += 1
     return counts
 
 
-def convert(case: Case, format: str, *, replace_nulls: bool) -> Any:
+def convert(case: ConnectValue, format: str, *, replace_nulls: bool) -> Any:
     by = Conversion("string", "connect_json", format, "write", null_to_default=("value",) if replace_nulls else ())
     return convert_batch(by, batch(case.text), {})
 
 
-def compare_columns(case: Case, answer: Record, *, replace_nulls: bool) -> str:
+def compare_columns(case: ConnectValue, answer: ConnectRecord, *, replace_nulls: bool) -> str:
     found = convert(case, "parquet", replace_nulls=replace_nulls)
     theirs = json.loads(answer.value or b"null")
     what = (case.text, theirs)
@@ -256,7 +269,7 @@ def strip(field: pa.Field) -> pa.Field:
     return pa.field(field.name, of_type(field.type), nullable=field.nullable)
 
 
-def compare_line(case: Case, line: Record, *, replace_nulls: bool) -> None:
+def compare_line(case: ConnectValue, line: ConnectRecord, *, replace_nulls: bool) -> None:
     found = convert(case, "json", replace_nulls=replace_nulls)
     assert found.refused == {}, case.text
     (mine,) = found.parts[0].streams["data"].to_pylist()
@@ -329,7 +342,7 @@ def test_a_value_that_is_none_of_its_type_is_refused_with_its_path(
     format: str, schema: Schema, payload: Any, _: Any, reason: str
 ) -> None:
     whole = {"type": "struct", "fields": [{"field": "in", "type": "struct", "fields": [{**schema, "field": "v"}]}]}
-    found = convert(Case(whole, {"in": {"v": payload}}), format, replace_nulls=False)
+    found = convert(ConnectValue(whole, {"in": {"v": payload}}), format, replace_nulls=False)
     if format == "json" and reason in IN_LINES:
         (line,) = found.parts[0].streams["data"].to_pylist()
         assert read_json(line)["in"]["v"] == Decimal(str(payload))
@@ -339,7 +352,10 @@ def test_a_value_that_is_none_of_its_type_is_refused_with_its_path(
 
 
 def test_connect_reads_misread_values_differently(connect: Connect) -> None:
-    asked = [Case({"type": "struct", "fields": [{**schema, "field": "v"}]}, {"v": one}) for schema, one, *_ in MISREAD]
+    asked = [
+        ConnectValue({"type": "struct", "fields": [{**schema, "field": "v"}]}, {"v": one})
+        for schema, one, *_ in MISREAD
+    ]
     for (schema, payload, right, _), answer in zip(MISREAD, connect.read([case.text for case in asked]), strict=True):
-        read = json.loads(answer.value or b"")["payload"]["v"] if isinstance(answer, Record) else REFUSED
+        read = json.loads(answer.value or b"")["payload"]["v"] if isinstance(answer, ConnectRecord) else REFUSED
         assert read == right, (schema, payload, answer)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3lake_tests.kit.connect_records import Limits, Record, Refused, random_cases, start_connect
+from s3lake_tests.kit.connect_records import ConnectRecord, Limits, Refused, random_cases, start_connect
 
 COUNT = 300
 
@@ -26,14 +26,14 @@ def test_connect_reads_each_record_and_its_transforms_change_them() -> None:
     step = ("InsertField$Value", {"offset.field": "at"})
     with start_connect() as connect:
         read = connect.read(texts)
-        changed = connect.transform([(Record(text), [step]) for text in texts])
+        changed = connect.transform([(ConnectRecord(text), [step]) for text in texts])
         (line,) = connect.write_lines([b'{"schema": {"type": "int8"}, "payload": 7}'])
         (bad,) = connect.read([b'{"schema": {"type": "int7"}, "payload": 7}'])
-    assert [answer for answer in read + changed if not isinstance(answer, Record)] == []
-    values = [json.loads(answer.value or b"") for answer in changed if isinstance(answer, Record)]
+    assert [answer for answer in read + changed if not isinstance(answer, ConnectRecord)] == []
+    values = [json.loads(answer.value or b"") for answer in changed if isinstance(answer, ConnectRecord)]
     assert [
         value["payload"] for value in values if value["payload"] is not None and value["payload"]["at"] != 100
     ] == []
-    assert line == Record(b"7")
+    assert line == ConnectRecord(b"7")
     assert isinstance(bad, Refused)
     assert "Unknown schema type: int7" in bad.reason

@@ -19,7 +19,17 @@ import pytest
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.schema.registry.registry_connection import Connection
-from s3lake_tests.kit.protobuf_messages import NEW, ROOT, SCALARS, Field, Java, Made, Schema, random_schema, start_java
+from s3lake_tests.kit.protobuf_messages import (
+    NEW,
+    ROOT,
+    SCALARS,
+    Field,
+    JavaProtobuf,
+    MadeMessage,
+    Schema,
+    random_schema,
+    start_java,
+)
 from s3lake_tests.records.convert.batches import batch
 from s3lake_tests.records.convert.read.landed_rows import leave_out_placeholders
 
@@ -48,7 +58,7 @@ class Unfit(Exception):
     """The columns cannot hold a value: ours refuse the record."""
 
 
-class Single(float):
+class ProtobufFloat(float):
     """A float of 32 bits."""
 
 
@@ -110,7 +120,7 @@ class Reading:
                 number = float(value)
                 if self.as_json and not math.isfinite(number):
                     return value
-                return Single(number) if type == "float" else number
+                return ProtobufFloat(number) if type == "float" else number
             case "bytes":
                 return value if self.as_json else base64.b64decode(value)
             case "bool" | "string" | "group" | "google.protobuf.Empty":
@@ -182,7 +192,7 @@ def is_same(expected: Any, found: Any) -> bool:
             return isinstance(found, list) and len(expected) == len(found) and all(map(is_same, expected, found))
         case Json(value):
             return json.dumps(json.loads(found), sort_keys=True) == found and is_same(value, json.loads(found))
-        case Single():
+        case ProtobufFloat():
             return bool(np.array_equal(np.float32(expected), np.float32(found), equal_nan=True))
         case float():
             return bool(np.array_equal(expected, found, equal_nan=True))
@@ -193,7 +203,7 @@ def is_same(expected: Any, found: Any) -> bool:
     return type(expected) is type(found) and bool(expected == found)
 
 
-def convert(schema: Schema, made: list[Made], format: str) -> tuple[ConvertedBatch, list[Any]]:
+def convert(schema: Schema, made: list[MadeMessage], format: str) -> tuple[ConvertedBatch, list[Any]]:
     """Convert messages with the older schema. Return what lands of them, without nulls."""
     connection = Connection((), descriptors=schema.to_set(is_newer=False), message=ROOT)
     done = convert_batch(
@@ -209,7 +219,7 @@ def convert(schema: Schema, made: list[Made], format: str) -> tuple[ConvertedBat
     return done, list(map(leave_out_placeholders, rows))
 
 
-def compare(java: Java, seed: int, schemas: int) -> Counter[str]:
+def compare(java: JavaProtobuf, seed: int, schemas: int) -> Counter[str]:
     random, counts = Random(seed), Counter[str]()
     for number in range(schemas):
         schema = random_schema(random)
@@ -219,7 +229,7 @@ def compare(java: Java, seed: int, schemas: int) -> Counter[str]:
     return counts
 
 
-def compare_all(schema: Schema, made: list[Made], format: str) -> Counter[str]:
+def compare_all(schema: Schema, made: list[MadeMessage], format: str) -> Counter[str]:
     """Compare the messages of one schema in one format. Return how many were, and how many each side refused."""
     done, found = convert(schema, made, format)
     counts, left_out, is_known = Counter[str](), Counter[str](), True
@@ -255,7 +265,7 @@ def compare_all(schema: Schema, made: list[Made], format: str) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def java() -> Iterator[Java]:
+def java() -> Iterator[JavaProtobuf]:
     with start_java() as java:
         yield java
 
@@ -264,14 +274,14 @@ def test_scalars_are_all_that_protobuf_has() -> None:
     assert {*_COLUMNS} >= {*SCALARS}
 
 
-def test_some_messages_land_as_googles_java_prints_them(java: Java) -> None:
+def test_some_messages_land_as_googles_java_prints_them(java: JavaProtobuf) -> None:
     counts = compare(java, 1, 10)
     print(counts)
     assert counts["compared"] >= 50
 
 
 @pytest.mark.slow("more than 4,000 random messages; `make test` compares 50")
-def test_messages_land_as_googles_java_prints_them(java: Java) -> None:
+def test_messages_land_as_googles_java_prints_them(java: JavaProtobuf) -> None:
     counts = compare(java, 2, 600)
     print(counts)
     assert counts["compared"] >= 4_000
