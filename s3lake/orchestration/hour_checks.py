@@ -22,6 +22,7 @@ from s3lake.index.plan import due, sealed
 from s3lake.index.plan.stamps import describe_stamps_ahead
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.land.topic.observer import LandedHour
+from s3lake.orchestration import red_hours
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.private_dagster import AssetCheckEvaluationTargetMaterializationData
@@ -73,9 +74,9 @@ def check_hours(
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
     key, evaluations = catalog.key(target.sink, target.topic), []
     for hour in chosen:
-        state = HourState(target, hour, sealing, table_lag.get(hour))
+        state = HourState(target, key, hour, sealing, table_lag.get(hour))
         materialisation = _find_materialisation(instance, key, hour)
-        evaluations += [_evaluate(state, key, name, materialisation) for name in checks]
+        evaluations += [_evaluate(state, name, materialisation) for name in checks]
     sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
     return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
 
@@ -101,7 +102,7 @@ def check_quiet_hours(
             is_newest = record is not None and record.partition_key == hour
             materialisation = _to_target(record) if record and is_newest else _find_materialisation(instance, key, hour)
             for name in names_of(target.sink):
-                evaluation = _evaluate(HourState(target, hour, sealing), key, name, materialisation)
+                evaluation = _evaluate(HourState(target, key, hour, sealing), name, materialisation)
                 if name == OF_OFFSETS or not evaluation.passed:
                     yield evaluation
         events = seal_events(instance, catalog, target, sealing, requested, target.clock(), announced={})
@@ -111,16 +112,16 @@ def check_quiet_hours(
 
 def _evaluate(
     state: "HourState",
-    key: dg.AssetKey,
     name: str,
     materialisation: AssetCheckEvaluationTargetMaterializationData | None,
 ) -> dg.AssetCheckEvaluation:
     """Make a check of an hour."""
     result = _CHECKS[name][0](state)
     return dg.AssetCheckEvaluation(
-        asset_key=key,
+        asset_key=state.asset,
         check_name=name,
         passed=result.passed,
+        description=result.description,
         severity=result.severity,
         metadata=result.metadata,
         target_materialization_data=materialisation,
@@ -134,6 +135,7 @@ class HourState:
     """The state of an hour, read when it is first needed; `behind` is how its table differs from the index."""
 
     target: "TopicSink"
+    asset: dg.AssetKey
     hour: str
     sealing: Sealing
     behind: str | None = None
@@ -166,8 +168,10 @@ def _check_offsets(state: HourState) -> dg.AssetCheckResult:
     }
     incomplete = state.landed.tile.closed and not state.landed.tile.complete
     ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)
+    passed = not wrong and not incomplete and not waiting and not ahead
     return dg.AssetCheckResult(
-        passed=not wrong and not incomplete and not waiting and not ahead,
+        passed=passed,
+        description=None if passed else red_hours.explain_offsets(state.landed.tile, wrong, waiting, ahead),
         severity=dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
         metadata={
             "landed": dg.MetadataValue.bool(landed),
@@ -181,15 +185,17 @@ def _check_offsets(state: HourState) -> dg.AssetCheckResult:
 
 def _check_rows(state: HourState) -> dg.AssetCheckResult:
     tile, sums = state.landed.tile, state.landed.sums
+    offsets, passed = (
+        sum(span.committed - span.start for span in tile.partitions.values()),
+        sealed.is_explained(tile, sums),
+    )
+    # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
+    without_record = sealed.count_without_record(tile, sums)
     return dg.AssetCheckResult(
-        passed=sealed.is_explained(tile, sums),
+        passed=passed,
+        description=None if passed else red_hours.explain_rows(offsets, sums, without_record),
         severity=dg.AssetCheckSeverity.ERROR,
-        metadata={
-            "offsets": sum(span.committed - span.start for span in tile.partitions.values()),
-            "records": sums.read,
-            # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
-            "offsets_without_record": sealed.count_without_record(tile, sums),
-        },
+        metadata={"offsets": offsets, "records": sums.read, "offsets_without_record": without_record},
     )
 
 
@@ -205,6 +211,7 @@ def _check_lag(state: HourState) -> dg.AssetCheckResult:
         late = due.is_overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
     return dg.AssetCheckResult(
         passed=not late,
+        description=red_hours.explain_lag(sum(behind.values()), patience_ms / 1000) if late else None,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
             "lag": sum(behind.values()),
@@ -221,7 +228,13 @@ def _check_dead_letters(state: HourState) -> dg.AssetCheckResult:
         keys = [file.key for file in collect_files(state.landed.manifests, "dead_letters")]
         metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
-    return dg.AssetCheckResult(passed=not exceeded, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+    description = None
+    if exceeded:
+        sink, asset = state.target.sink, f"{state.asset.to_user_string()}_dead_letters"
+        description = red_hours.explain_dead_letters(sink, sums, state.landed.manifests, asset)
+    return dg.AssetCheckResult(
+        passed=not exceeded, description=description, severity=dg.AssetCheckSeverity.WARN, metadata=metadata
+    )
 
 
 def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str]:
@@ -241,7 +254,12 @@ def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str
 
 def _check_table(state: HourState) -> dg.AssetCheckResult:
     metadata = {"table": getattr(state.target.table, "name", ""), **({"behind": state.behind} if state.behind else {})}
-    return dg.AssetCheckResult(passed=state.behind is None, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+    return dg.AssetCheckResult(
+        passed=state.behind is None,
+        description=state.behind,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata=metadata,
+    )
 
 
 def _find_materialisation(

@@ -219,6 +219,69 @@ def test_each_check_is_red_of_the_hours_that_it_concerns(
         assert {name: found[place].metadata[name].value for name in numbers} == numbers
 
 
+SENTENCES: dict[str, tuple[str, Place, str]] = {
+    "a gap": (
+        "a gap between hours",
+        (TEN, OFFSETS),
+        f"{NINE} to {TEN}: topic-partition 0 has 1 offset in none of the hours. Run `s3lake verify` of these hours.",
+    ),
+    "an overlap": (
+        "an overlap",
+        (NINE, OFFSETS),
+        f"{NINE} to {TEN}: topic-partition 0 has 1 offset in both hours. Run `s3lake verify` of these hours.",
+    ),
+    "an hour that is not landed": (
+        "an hour without a tile that has records",
+        (TEN, OFFSETS),
+        "Kafka has 10 offsets of the hour, and no run has landed them: materialize it.",
+    ),
+    "a part of an hour": (
+        "a closed hour that is not landed",
+        (TEN, OFFSETS),
+        "The hour is closed, and 5 offsets are not landed: materialize it.",
+    ),
+    "a commit that is not complete": (
+        "a closed hour with a pending commit",
+        (TEN, OFFSETS),
+        "The hour is closed, and its last commit is not complete: materialize it.",
+    ),
+    "a stamp ahead": (
+        "a record that is stamped far ahead",
+        (TEN, OFFSETS),
+        "\n".join(describe_stamps_ahead(AHEAD)),
+    ),
+    "rows": (
+        "a record that is nowhere",
+        (TEN, ROWS),
+        "10 offsets are landed, with 10 records. Of them the files have 9 rows and 0 dead letters; 0 were skipped, "
+        "0 filtered. Offsets without a record: 0. That does not add up: run `s3lake verify` of the hour.",
+    ),
+    "lag": (
+        "an hour that no run lands",
+        (NOON, LAG),
+        "10 records are not landed, and the oldest has waited for more than 20 min, twice flush.interval. "
+        "Look at the sensor's last tick and the last run.",
+    ),
+    "dead letters": (
+        "dead letters",
+        (TEN, DEAD),
+        "2 records are refused, of 10 (20.00%); errors.threshold allows 0. "
+        "The asset s3/events/orders_dead_letters has their places.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "place", "sentence"), SENTENCES.values(), ids=SENTENCES)
+def test_a_red_check_shows_the_reason_and_the_remedy(
+    state: str, place: Place, sentence: str, world: CheckedIndex
+) -> None:
+    STATES[state][0](world)
+    evaluations = world.run(dagster_names.range_tags(NINE, NOON)).get_asset_check_evaluations()
+    found = {(str(one.partition), one.check_name): one for one in evaluations}
+    assert found[place].description == sentence
+    assert [one.description for one in evaluations if one.passed] == [None] * sum(one.passed for one in evaluations)
+
+
 class TestOutages:
     def test_an_outage_of_a_moment_is_tried_again(self, world: CheckedIndex) -> None:
         world.tile(NOON, 30, None)
