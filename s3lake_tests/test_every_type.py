@@ -44,7 +44,9 @@ def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: A
 
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)
-def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: dict[str, Any] | None) -> None:
+def test_a_value_of_every_type_is_encoded_verified_and_read_back(
+    text: str, format: str, envelope: dict[str, Any] | None
+) -> None:
     world = VerifiedTopic(format={"type": format}, columns={"c": text}, envelope=envelope, nulls="write")
     values = [json.dumps({"n": 1, "c": SAMPLES[text]}).encode(), b'{"n":2,"c":null}', b'{"n":3}']
     stage_records(world, [(b"k", value, []) for value in values])

@@ -36,6 +36,7 @@ _FRAGMENT = re.compile(
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(r"test_(what|who|whose|where|which|of|without)(_|$)")
+_PRONOUN = re.compile(r"test_(it|that|they|this|those|these)_")
 _WORDS = re.compile(
     r"\b(nobody|somebody|beside|anew|told(?! apart)|(?<!there )is none|(?<!there )is no|None where|those of|those that"
     r"|stands?|dies|heeds?|gone|spells?|spelled|spelt|(?<!error )(?<!errors )(?<!message )(?<!notice )(?:says?|said))\b"
@@ -107,8 +108,10 @@ def _entries(docstring: str) -> Iterator[str]:
 
 
 def count_names_without_subject(source: str) -> int:
-    """Count tests whose name begins with a relative clause or a preposition."""
-    return sum(bool(_NO_SUBJECT.match(node.name)) for node in _functions(ast.parse(source)))
+    """Count tests whose name begins with a relative clause or a preposition, or, outside of a class, with a pronoun."""
+    tree = ast.parse(source)
+    pronouns = (node for node in tree.body if isinstance(node, ast.FunctionDef) and _PRONOUN.match(node.name))
+    return sum(bool(_NO_SUBJECT.match(node.name)) for node in _functions(tree)) + len(list(pronouns))
 
 
 RULES: dict[str, tuple[Callable[[str], int], tuple[str, ...]]] = {
@@ -188,6 +191,9 @@ def test_entries_of_docstrings_that_begin_with_a_preposition_are_counted() -> No
 def test_names_of_tests_that_have_no_subject_are_counted() -> None:
     source = "def test_what_is_landed(): ...\ndef test_a_tile_is_closed(): ...\ndef test_offsets_of_a_topic(): ...\n"
     assert count_names_without_subject(source) == 1
+    assert (
+        count_names_without_subject("def test_it_is_closed(): ...\nclass TestTile:\n    def test_it_is(self): ...") == 1
+    )
 
 
 @pytest.mark.long

@@ -109,7 +109,7 @@ def test_a_cleanup_after_an_interrupt_is_not_disturbed(work: str) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "cleaned\n", "")
 
 
-def test_a_command_behind_a_shell_ignores_ctrl_c_and_heeds_sigterm() -> None:
+def test_a_command_behind_a_shell_ignores_ctrl_c_and_obeys_sigterm() -> None:
     ended = run_program(
         f"{_INTERRUPT}\nprint('goes on', flush=True)\nsignal.raise_signal(signal.SIGTERM)",
         "signal.signal(signal.SIGINT, signal.SIG_IGN)",

@@ -36,7 +36,7 @@ def test_needed_packages_are_those_that_requirements_and_their_extras_lead_to(sb
     assert not {"tomli", "pytest", "zstandard"} & names
 
 
-def test_components_that_nobody_needs_are_left_out_with_what_depends_on_them(sbom: dict[str, Any]) -> None:
+def test_components_that_are_not_needed_are_left_out_with_what_depends_on_them(sbom: dict[str, Any]) -> None:
     document = {
         "metadata": {"component": {"bom-ref": "root", "name": "s3lake"}},
         "components": [{"bom-ref": name, "name": name} for name in ("Py_Arrow", "pytest")],

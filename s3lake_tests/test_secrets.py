@@ -142,7 +142,7 @@ def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path
 
 
 @pytest.mark.slow("the same search of another command or surface")
-def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, words: Words) -> None:
+def test_no_object_of_a_configuration_and_no_definition_shows_a_secret(config: Path, words: Words) -> None:
     settings = configuration.load_configuration(str(config)).config
     parts = [settings.kafka, settings.source, settings.s3, settings.spark, *settings.sinks]
     connections = [
@@ -171,7 +171,7 @@ def _shown_by_dagster(built: dg.Definitions) -> list[str]:
 
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("name", [name for name in PLACES if name != "plugin.yaml"])
-def test_nothing_that_dagster_shows_and_keeps_says_one(
+def test_nothing_that_dagster_shows_and_keeps_has_a_secret(
     name: str, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The code location, and a run that everybody refuses: its configuration and events."""
@@ -207,7 +207,7 @@ def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeyp
 
 
 @pytest.mark.slow("the same search of another command or surface")
-def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
+def test_no_document_of_the_index_and_no_object_has_a_secret(words: Words) -> None:
     keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
     world = TopicInMemory(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
     world.produce(0, b'{"id": 1}')
@@ -220,7 +220,7 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
 @pytest.mark.parametrize(("name", "settings"), planted.DESTINATIONS)
-def test_nothing_that_hours_are_forwarded_to_says_one(
+def test_nothing_that_hours_are_forwarded_to_shows_a_secret(
     name: str, settings: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made wrongly, then rightly: its asset as Dagster shows it, and a run in which it does not take an hour."""

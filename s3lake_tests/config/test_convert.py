@@ -170,7 +170,7 @@ def test_references_of_native_yaml_stay_whole_or_in_part_also_where_they_hold_a_
     assert variables == {}
 
 
-def test_beside_a_reference_a_secret_is_not_written() -> None:
+def test_a_secret_is_not_written_next_to_a_reference() -> None:
     text = NATIVE.replace('"${PASSWORD}"', '"hunter2-${STAGE}"')
     found, variables = written(bases.native(text, ENVIRONMENT))
     (variable,) = variables

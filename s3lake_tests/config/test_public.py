@@ -91,14 +91,14 @@ def test_every_shape_is_in_one_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_it_loads_with_the_expected_notice(name: str) -> None:
+def test_a_public_configuration_loads_with_the_expected_notice(name: str) -> None:
     loaded = load_file(FILES / name, ENVIRONMENT)
     assert LOADS[name][1] in bases.remarks_text(loaded)
     assert [sink.bucket for sink in loaded.config.sinks] == ["acme-lake"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused_for_this_reason_alone(name: str) -> None:
+def test_a_public_configuration_is_refused_for_this_reason_alone(name: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         load_file(FILES / name, ENVIRONMENT)
     (line,) = str(error.value).split("\n")

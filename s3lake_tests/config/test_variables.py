@@ -316,7 +316,7 @@ def test_a_secret_of_secrets_manager_is_read_with_the_classes_options(moto: Embe
 
 
 @pytest.mark.parametrize("name", ["secretsManager", "secretsmanager", "secrets", "aws"])
-def test_it_is_read_by_its_usual_names_and_by_arn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_read_by_its_usual_names_and_by_arn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake/s3-AbCdEf"
     monkeypatch.setattr(SecretsManager, "read", lambda _, secret: {"lake/s3": STORED, arn: STORED}[secret])
     configuration = loaded(f"${{{name}:lake/s3:key}}", f"${{{name}:{arn}:secret}}")

@@ -24,7 +24,7 @@ SERVERS = [
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_it_leaves_no_process_port_or_file(name: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_leaves_no_process_port_or_file(name: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with start_s3(name) as server:
         guard = psutil.Process(server.pid)

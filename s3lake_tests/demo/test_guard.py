@@ -37,7 +37,7 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.parametrize(("end", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + signal.SIGKILL)])
-def test_it_exits_with_the_code_that_a_shell_would_give(end: str, code: int) -> None:
+def test_a_guard_exits_with_the_code_that_a_shell_would_give(end: str, code: int) -> None:
     with guarded("sh", "-c", end) as guard:
         assert guard.wait(PATIENCE_S) == code
 

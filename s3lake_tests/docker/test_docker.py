@@ -85,7 +85,7 @@ def test_every_variable_of_the_compose_file_is_in_the_example_and_vice_versa() -
     assert set(re.findall(r"\$\{(\w+)", text)) == set(read_dotenv(DOCKER / ".env.example"))
 
 
-def test_secrets_stand_nowhere_but_in_the_environment_file() -> None:
+def test_secrets_are_nowhere_but_in_the_environment_file() -> None:
     text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
     secret = re.compile(r"^\s*(\S*(?:PASSWORD|SECRET|ACCESS_KEY)\S*): (.*)$", re.MULTILINE)
     assert [name for name, value in secret.findall(text) if not value.startswith("${")] == []

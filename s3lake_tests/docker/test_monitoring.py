@@ -74,7 +74,7 @@ def test_every_metric_is_on_the_dashboard() -> None:
     assert [name for name in LABELS if not re.search(rf"\b{name}\b", shown)] == []
 
 
-def test_alerts_say_what_is_wrong_and_stand_in_the_documentation() -> None:
+def test_alerts_name_what_is_wrong_and_are_documented() -> None:
     text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     for rule in ALERTS:
         assert rule["annotations"]["summary"]
@@ -82,7 +82,7 @@ def test_alerts_say_what_is_wrong_and_stand_in_the_documentation() -> None:
         assert f"`{rule['alert']}`" in text
 
 
-def test_every_metric_stands_in_the_documentation_with_its_labels() -> None:
+def test_every_metric_is_documented_with_its_labels() -> None:
     text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(s3lake_\w+)` \| ([^|]*) \|", text, re.MULTILINE))
     assert rows == {name: ", ".join(labels) or "none" for name, labels in LABELS.items()}

@@ -226,7 +226,7 @@ def test_a_connectors_file_loads_and_other_data_parse(block: CodeBlock) -> None:
         assert loads(block.text, str(block), None, variables).config.sinks
 
 
-def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_the_demo(tmp_path: Path) -> None:
+def test_the_first_sink_takes_the_record_of_its_page_and_uses_no_index_of_the_demo(tmp_path: Path) -> None:
     [shown] = [block for block in find_blocks("yaml") if block.document == "docs/first-sink.md"]
     [record] = [block for block in find_blocks("json") if block.document == "docs/first-sink.md"]
     [sink] = loads(shown.text, str(shown), None, {"S3LAKE_START": "2026-11-22T00"}).config.sinks
@@ -297,7 +297,7 @@ def test_sql_is_that_of_the_engine_that_it_is_for(block: CodeBlock) -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in find_blocks("sql") if engine(block) == "duckdb"], ids=short_id)
-def test_duckdb_reads_what_the_sink_beside_it_lands(block: CodeBlock, tmp_path: Path) -> None:
+def test_duckdb_reads_what_the_sink_of_its_page_lands(block: CodeBlock, tmp_path: Path) -> None:
     import duckdb  # a tenth of a second, in all that collect
 
     [shown] = [other for other in find_blocks("yaml") if other.document == block.document]

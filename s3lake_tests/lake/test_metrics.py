@@ -122,7 +122,7 @@ def world() -> MeasuredTopics:
     return MeasuredTopics("orders")
 
 
-def test_it_tells_how_far_a_topic_is(world: MeasuredTopics) -> None:
+def test_metrics_have_how_far_a_topic_is(world: MeasuredTopics) -> None:
     eleven = complete(
         11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)
     )

@@ -165,7 +165,7 @@ class TestNameClashes:
             build_definitions(config(*sinks))
 
     @pytest.mark.parametrize("topic", ["orders_sealed", "orders_dead_letters"])
-    def test_a_topic_that_is_called_as_the_asset_beside_another_is_refused(self, topic: str) -> None:
+    def test_a_topic_that_is_called_as_the_asset_next_to_another_is_refused(self, topic: str) -> None:
         sink = EVENTS.replace("[orders]", f"[orders, {topic}]").replace("}", ", errors: {tolerance: all}}")
         with pytest.raises(ConfigurationError, match=f"would both be the asset s3/events/{topic}: have the translator"):
             build_definitions(config(sink))

@@ -120,7 +120,7 @@ def test_a_strange_schema_is_no_error(registry: SchemaRegistry, text: str, words
     assert describe_columns(sink(registry.url), "orders", INDEX) == words
 
 
-def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: SchemaRegistry) -> None:
+def test_a_sink_whose_values_have_no_registered_schema_asks_no_registry(registry: SchemaRegistry) -> None:
     assert describe_columns(sink(registry.url, "json"), "orders", INDEX) == {}
     enveloped = {"fields": ["key", "value"]}
     assert describe_columns(sink(registry.url, "json", envelope=enveloped), "orders", INDEX) == {}

@@ -121,7 +121,7 @@ def test_every_check_passes_of_each_hour_of_the_run_where_everything_is_as_it_sh
     ]
 
 
-def test_all_pass_where_there_is_nothing_to_land(world: CheckedIndex) -> None:
+def test_all_checks_pass_if_there_is_nothing_to_land(world: CheckedIndex) -> None:
     world.store.objects.clear()
     world.kafka.logs["orders"], world.kafka.since = {0: 0}, {0: 0}
     evaluations = world.run({"dagster/partition": TEN}).get_asset_check_evaluations()

@@ -90,7 +90,7 @@ def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: Zoned
     assert world.tick() == [("local", "2026-11-01")]
 
 
-def test_a_local_day_fires_beside_one_in_utc(world: ZonedReports) -> None:
+def test_a_local_day_fires_next_to_one_in_utc(world: ZonedReports) -> None:
     world.happens(SEALED, *hours.span("2026-11-01T00", "2026-11-02T04"))
     assert world.tick() == [("local", "2026-11-01"), ("utc", "2026-11-01")]
 

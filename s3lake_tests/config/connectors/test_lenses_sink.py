@@ -189,7 +189,7 @@ def test_an_element_that_select_does_not_rename_is_a_field(elements: str) -> Non
     assert load(f".kcql={statement} + JSON_KEY").config.sinks[0].layout.partition_by
 
 
-def test_one_of_several_statements_is_projected_by_its_variable() -> None:
+def test_a_statement_among_several_is_projected_by_its_variable() -> None:
     query = "INSERT INTO one SELECT x FROM a; INSERT INTO two SELECT x FROM b"
     loaded = load(f"topics=a,b + .kcql={query}", S3LAKE_SINKS_DEMO_A_SQL_SELECT="x")
     first, second = loaded.config.sinks

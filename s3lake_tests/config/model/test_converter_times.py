@@ -18,7 +18,7 @@ REGISTRY = {"url": "http://registry:8081"}
         {"value": "avro", "times": "exact", "registry": {**REGISTRY, "times": "exact"}},
     ],
 )
-def test_both_places_mean_the_same(converter: dict[str, Any]) -> None:
+def test_the_times_of_a_converter_mean_the_same_in_both_places(converter: dict[str, Any]) -> None:
     found = make_sink(converter=converter).converter
     assert found.times == "exact"
     assert found.registry is not None

@@ -191,7 +191,7 @@ class TestUploadsThatNoManifestNames:
         assert self.clean(index, days=2) == [Cleaned("", "", 1, "end uploads")]
         assert sorted(index.store.uploads) == sorted(ids[:2])
 
-    def test_are_ended_beside_what_is_swept(self, index: TopicIndex):
+    def test_are_ended_next_to_what_is_swept(self, index: TopicIndex):
         index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
         index.record(manifest("c"))
         self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")

@@ -37,7 +37,7 @@ def test_only_dead_letters_of_a_commit_are_deleted_when_its_keys_contain_no_offs
     assert list(index.store.list("")) == ["a"]
 
 
-def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
+def test_an_upload_is_missing_if_another_program_has_an_object_at_its_key(index: TopicIndex):
     index.store.put("a", b"{}", metadata={COMMIT: "another program's"})
 
     assert commit_files.complete_files(index, manifest("new", "a")) == {"a": "vanished"}

@@ -181,7 +181,7 @@ def test_a_write_without_an_answer_that_was_not_carried_out_is_not_sent_again(
     assert (index.tile(HOUR), pauses) == (None, [])
 
 
-def test_a_conflict_with_somebody_who_was_first_is_lost(index: TopicIndex, store: Flaky):
+def test_a_writer_loses_a_conflict_with_an_earlier_one(index: TopicIndex, store: Flaky):
     index.create(index.tile_key(HOUR), TILE)
     _, etag = index.tile(HOUR)
     index.swap_tile(TILE.revise(burnt={}), etag)

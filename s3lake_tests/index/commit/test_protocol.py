@@ -78,7 +78,7 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
     assert [line.split()[1] for line in map(str, world.log) if line.startswith(reader.name)] == ["get"]
 
 
-def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
+def test_a_tile_next_to_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
     world.do("A", materialise(0))
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.revise(new=None), etag)  # as after another tile's creation
@@ -109,7 +109,7 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
 @pytest.mark.parametrize(
     ("since", "burnt"), [(None, {0: 5}), (hour(0), {0: UNKNOWN_END})], ids=["whole", "created again"]
 )
-def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_was_never_shorter(
+def test_names_of_unknown_ends_are_burnt_to_the_end_of_a_log_that_was_never_shorter(
     since: str | None, burnt: object, world: World
 ):
     world.minute = 65

@@ -48,7 +48,7 @@ def test_a_marker_is_left_when_the_tile_at_hand_is_older() -> None:
     assert store.objects[KEY][0] == b"2"
 
 
-def test_one_that_does_not_say_its_revision_is_renewed() -> None:
+def test_a_marker_without_its_revision_is_renewed() -> None:
     store = MemoryStore()
     store.put(KEY, b"1", metadata={CONTENT: "other"})
     assert renew_marker(store, KEY, TILE, b"2")
@@ -63,7 +63,7 @@ def test_the_newer_marker_stays_when_two_writers_renew_it_at_once(monkeypatch: p
     assert store.objects[KEY][0] == b"2"
 
 
-def test_somebody_else_s_object_stays_and_is_told() -> None:
+def test_an_object_of_another_program_stays_and_is_reported() -> None:
     store = MemoryStore()
     store.put(KEY, b"theirs")
     with pytest.raises(ForeignObjectError, match="was not written by s3lake: move the object away"):

@@ -42,7 +42,7 @@ def go_on(world: World, number: int) -> None:
     world.do("C", materialise(number), chunk=99)
 
 
-def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: World):
+def test_records_at_offsets_that_were_landed_before_are_reported_and_not_skipped(cut: World):
     head, _ = cut.index.head()
     with pytest.raises(DataLossError, match=TOLD):
         protocol.begin_micro_batch(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
@@ -53,7 +53,7 @@ def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: Wo
     assert tile(cut, 0).partitions == {0: TileRange(0, 10), 1: TileRange(0, 2)}
 
 
-def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
+def test_records_at_landed_offsets_are_reported_when_the_hour_was_closed_before(world: World):
     world.minute = 65
     world.do("B", materialise(0))
     world.kafka.elect(0, end=4)
@@ -101,7 +101,7 @@ def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
     assert not [line for line in map(str, world.log) if line.startswith(b.name) and " cut " in line]
 
 
-def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
+def test_accepted_the_new_records_are_landed_next_to_the_former_ones(cut: World):
     assert accept_present_log(cut.index, cut.kafka) == hour(1)
     cut.kafka.produce(0, 66)
     cut.kafka.produce(1, 66)
@@ -370,7 +370,7 @@ def writes(request: ActorRequest) -> bool:
 
 
 @pytest.mark.parametrize("written", range(5))
-def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next_one(behind: World, written: int):
+def test_an_accept_that_crashes_around_any_write_is_done_by_the_next_one(behind: World, written: int):
     a = behind.do("accept", accepting(), until=writes)
     for _ in range(written):
         behind.step(a)

@@ -135,7 +135,7 @@ def test_the_token_service_is_asked_once_and_within_the_limits_of_s3(
     assert limits.retries["total_max_attempts"] == 1
 
 
-def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Path) -> None:
+def test_a_web_identity_without_its_file_is_reported(server: Scripted, tmp_path: Path) -> None:
     role = {"arn": ROLE, "token_file": str(tmp_path / "none"), "endpoint_url": server.url}
     with pytest.raises(StoreDeniedError, match=r"s3\.role\.token_file .*none cannot be read: No such file"):
         store_of(server, role=role).head("a")

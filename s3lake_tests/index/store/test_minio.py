@@ -99,9 +99,7 @@ def without(document: dict[str, Any], action: str) -> dict[str, Any]:
     return {**document, "Statement": [one for one in kept if one["Action"]]}
 
 
-def test_under_exactly_the_policy_that_is_printed_all_is_done_and_nothing_beside(
-    minio: EmbeddedS3, prefix: str
-) -> None:
+def test_the_printed_policy_allows_all_that_is_done_and_nothing_else(minio: EmbeddedS3, prefix: str) -> None:
     world = Enforced(connection_to(minio), prefix)
     document = policy_of(world.config, world.config.sinks)
     assert {action for one in document["Statement"] for action in one["Action"]} == {*NEEDED, LISTING, OF_AWS}

@@ -37,7 +37,7 @@ def tried(request: pytest.FixtureRequest) -> Iterator[tuple[str, S3Store]]:
         yield name, S3Store(connection_to(server), bucket)
 
 
-def test_it_may_be_landed_in_exactly_once_or_is_refused_with_the_reason(tried: tuple[str, S3Store]) -> None:
+def test_a_store_takes_landings_exactly_once_or_is_refused_with_the_reason(tried: tuple[str, S3Store]) -> None:
     name, store = tried
     reason = REFUSED.get(name)
     expected: Any = pytest.raises(StoreDeniedError, match=reason) if reason else nullcontext()
@@ -45,6 +45,6 @@ def test_it_may_be_landed_in_exactly_once_or_is_refused_with_the_reason(tried: t
         try_store(store, ".indexes/events", "raw/orders")
 
 
-def test_it_keeps_what_landing_without_exactly_once_needs(tried: tuple[str, S3Store]) -> None:
+def test_a_store_does_what_landing_without_exactly_once_needs(tried: tuple[str, S3Store]) -> None:
     _, store = tried
     ensure_keeps_objects(store, "raw/orders")

@@ -139,7 +139,7 @@ def test_a_store_in_memory_says_what_was_tagged() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "times"), [(None, 0), ("tried", 1), ("required", 1)])
-def test_an_object_is_tagged_with_its_records_beside_its_own_tags_where_that_is_asked_for(
+def test_an_object_is_tagged_with_its_records_next_to_its_own_tags_where_that_is_asked_for(
     server: Scripted, wanted: str | None, times: int
 ) -> None:
     server.store(offset_tags=wanted, tags=(("team", "data"),)).tag_offsets("raw/k", 7, 12, 5)

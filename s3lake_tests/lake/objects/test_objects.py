@@ -95,7 +95,7 @@ def test_only_requested_columns_of_parquet_are_read() -> None:
         list(read_batches(shape, bytes(body), "k", table.schema))
 
 
-def test_one_field_of_an_envelope_may_be_asked_for() -> None:
+def test_a_field_of_an_envelope_can_be_read_alone() -> None:
     shape = shape_of("json", "json", framing=LINES, envelope=envelope("flat", "key", "value", "offset"))
     (batch,) = read_batches(
         shape, b'{"key":"k","value":{"n":1},"offset":7}\n', "k", pa.schema([("offset", pa.int64())])

@@ -25,7 +25,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     assert any("is not what records 0 to 2 make together" in text for text in texts(world.verified(), "object"))
 
 
-def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
+def test_a_commit_of_many_files_becomes_a_commit_of_one_file() -> None:
     world = Parts(flush={"count": 2}).land(*number_values(*range(6)))
     (planned,) = planned_changes("compact", holding(world))
     assert str(planned) == f"{HOUR}: 3 files of 54 bytes become 1"

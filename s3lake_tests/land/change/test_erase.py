@@ -132,7 +132,7 @@ def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
     world.verify_clean()
 
 
-def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
+def test_columns_of_keys_next_to_the_data_can_be_asked() -> None:
     world = Parts(sidecars={"keys": "parquet", "headers": "json"})
     world.land_records([(ALICE.encode(), value("x", 1), []), (b"b", value("y", 2), [("h", b"1")])])
     done = erase_hour(holding(world), HOUR, person(f"key = '{ALICE}'"))
@@ -283,7 +283,7 @@ def test_kafka_is_not_asked_for_what_was_erased() -> None:
         begin_rewrite(world.index, None, head[0], HOUR)  # type: ignore[arg-type]
 
 
-def test_a_record_that_is_lost_beside_the_erased_ones_is_found() -> None:
+def test_a_record_that_is_lost_next_to_the_erased_ones_is_found() -> None:
     world = Parts().land(value(ALICE, 1), value(BOB, 2), value(BOB, 3))
     erase_hour(holding(world), HOUR, person())
     (manifest,) = holding(world).manifests(HOUR) or []

@@ -120,7 +120,7 @@ def test_files_are_filled_up_to_the_flush_size_and_count() -> None:
     assert [file.bytes for file in merged(world).files] == [36, 36]
 
 
-def test_sidecars_stay_beside_their_data() -> None:
+def test_sidecars_stay_next_to_their_data() -> None:
     world = Parts(sidecars={"keys": "json", "headers": "avro"})
     for number in range(3):
         world.land_records([(b"k%d" % number, b'{"id":%d}' % number, [("h", b"x")])])

@@ -42,7 +42,7 @@ def landed(world: TopicInMemory) -> list[bytes]:
     return sorted(line for body in bodies for line in body.split())
 
 
-def test_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
+def test_a_cut_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
     world.cut = 3
     with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 3 to 3\).*index accept"):
         land(world.target(30), [FIRST])
@@ -55,7 +55,7 @@ def test_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
     assert landed(world) == [b"0", b"1", b"2", b"3", b"7", b"8", b"9"]
 
 
-def test_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_present_records(world: Elected) -> None:
+def test_a_cut_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_rest(world: Elected) -> None:
     world.cut = 5
     with pytest.raises(KafkaUnavailableError, match=r"topic-partition 0.*cut off at offset 5.*next run"):
         land(world.target(30), [FIRST])
@@ -66,7 +66,7 @@ def test_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"7", b"8", b"9"]
 
 
-def test_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None:
+def test_a_cut_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None:
     land(world.target(90), [FIRST])
     world.cut = 3
     with pytest.raises(DataLossError, match="The landed files are the only copy"):
@@ -74,7 +74,7 @@ def test_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
-def test_that_ends_before_what_was_read_changes_nothing(world: Elected) -> None:
+def test_a_cut_that_ends_before_what_was_read_changes_nothing(world: Elected) -> None:
     world.cut = 6
     (hour,) = land(world.target(30), [FIRST])
     assert hour.tile.partitions == {0: TileRange(0, 6)}

@@ -42,7 +42,7 @@ def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(wo
     }
 
 
-def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: UnstagedTopic) -> None:
+def test_an_hour_that_was_not_landed_is_empty_and_nothing_of_it_is_new(world: UnstagedTopic) -> None:
     landed = world.target().report(FIRST)
     assert (landed.tile, list(landed.manifests), landed.new) == (Tile(FIRST, {}), [], 0)
 

@@ -61,7 +61,7 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
     assert "a consumer is a member of that group; stop it, or give it another group" in caplog.text
 
 
-def test_a_refusal_is_said_once_with_the_remedy(
+def test_a_refusal_is_logged_once_with_the_remedy(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = ConsumerGroup("s3lake-refused", "127.0.0.1:1")

@@ -89,7 +89,7 @@ def test_hours_of_integers_and_of_fractions_are_read_together(
     assert OF_FRACTIONS in refused[0]
 
 
-def test_one_micro_batch_of_both_keeps_the_integers(registry: SchemaRegistry) -> None:
+def test_a_micro_batch_of_integers_and_fractions_keeps_the_integers(registry: SchemaRegistry) -> None:
     made = world(registry, partitions=2)
     made.produce(0, *values(registry, "double", 0.5, None), partition=0)
     made.produce(0, *values(registry, "long", LARGE, 1), partition=1)

@@ -159,7 +159,7 @@ def test_staged_files_are_dropped_when_their_topic_was_recreated_meanwhile() -> 
     assert made.store.uploads == {}
 
 
-def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
+def test_objects_of_another_prefix_stop_no_landing() -> None:
     made = world(prefix="lake")
     made.store.put("lake/orders/0/0.txt", b"another program's")
 

@@ -72,13 +72,13 @@ def test_an_empty_list_or_object_is_refused_where_the_schema_of_another_record_s
     assert refused(landed([plain, A_NUMBER, plain], format=format)) == [(0, 0), (0, 2)]
 
 
-def test_it_is_refused_whichever_task_read_the_schema() -> None:
+def test_an_empty_list_is_refused_whichever_task_read_the_schema() -> None:
     of = landed([b'{"a":[],"b":"y"}'], [A_NUMBER], before=[b'{"b":"x"}'])  # so that no task reads twice because of b
     assert refused(of) == [(0, 1)]
 
 
 @pytest.mark.parametrize("key", ["json", "connect_json"])
-def test_it_is_refused_inside_of_an_envelope(key: str) -> None:
+def test_an_empty_list_is_refused_inside_of_an_envelope(key: str) -> None:
     plain, more = b'{"a":[],"b":false}', {"envelope": {"style": "record"}}
     of = landed([A_NUMBER, plain], format="avro", converter={"key": key, "value": "connect_json"}, **more)
     assert refused(of) == [(0, 1)]
@@ -89,7 +89,7 @@ def test_an_empty_list_lands_as_one_where_the_schema_of_another_record_says_a_li
     assert (rows(of), refused(of)) == ([[{"b": "y", "a": []}], [{"a": [1]}]], [])
 
 
-def test_an_object_without_a_schema_lands_beside_a_number_with_one() -> None:
+def test_an_object_without_a_schema_lands_next_to_a_number_with_one() -> None:
     of = landed([b'{"a":1}'], [b'{"a":2}', with_schema({"type": "int64"}, 5)])
     assert rows(of) == [[{"a": 1, "value": None}], [{"a": 2, "value": None}], [{"value": 5}]]
 

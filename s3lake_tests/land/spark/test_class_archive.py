@@ -68,7 +68,7 @@ def test_is_kept_by_a_command_that_ends(tmp_path: Path) -> None:
 
 @pytest.mark.slow("starts sessions in processes of their own")
 @pytest.mark.usefixtures("jvm")
-def test_that_does_not_fit_is_no_obstacle_and_no_noise(tmp_path: Path) -> None:
+def test_an_archive_that_does_not_fit_is_left_out_without_a_warning(tmp_path: Path) -> None:
     java = jars.find_java()
     (tmp_path / "classes").mkdir()
     (tmp_path / "classes" / class_archive.find_archive(java).name).write_bytes(b"no archive")

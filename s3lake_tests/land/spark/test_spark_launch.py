@@ -38,7 +38,7 @@ made.stop()
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="other systems show command lines elsewhere")
-def test_no_setting_of_spark_stands_on_a_command_line(tmp_path: Path) -> None:
+def test_no_setting_of_spark_is_on_a_command_line(tmp_path: Path) -> None:
     asked = {"spark.hadoop.fs.s3a.secret.key": "PLANTED: it's a # \\ secret=é", "spark.sql.shuffle.partitions": "3"}
     environment = {**os.environ, "ASKED": json.dumps(asked), "TMPDIR": str(tmp_path)}
     done = subprocess.run(

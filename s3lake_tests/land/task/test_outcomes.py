@@ -63,7 +63,7 @@ def test_the_first_columns_are_recorded_with_the_hour_and_the_commit_that_saw_th
     assert stored[0] == columns
 
 
-def test_columns_that_come_later_are_recorded_beside_the_first(index: TopicIndex) -> None:
+def test_columns_that_come_later_are_recorded_next_to_the_first(index: TopicIndex) -> None:
     first = record(index, 9, HOUR, "c1", [grown("a")])
     columns = record(index, 9, NEXT, "c2", [grown("a", "b")])
     added = Changed(NEXT, "c2", (new("b"),))
@@ -83,7 +83,7 @@ def test_shapes_that_sql_reads_are_recorded_once(index: TopicIndex) -> None:
     assert record(index, 2, HOUR, "c1", [Grown(0, 0, {}, shapes=("c", "a"))]).shapes == ("a", "b", "c")
 
 
-def test_columns_that_nobody_saw_anything_new_of_are_not_written(
+def test_columns_are_not_written_if_no_task_saw_anything_new_of_them(
     index: TopicIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = record(index, 9, HOUR, "c1", [grown("a")])

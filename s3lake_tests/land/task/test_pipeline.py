@@ -47,7 +47,7 @@ def counted(done: Done) -> dict[int, Read]:
 # One task
 
 
-def test_the_oldest_and_the_newest_timestamp_are_told(bucket: TaskBucket) -> None:
+def test_the_oldest_and_the_newest_timestamp_are_reported(bucket: TaskBucket) -> None:
     stamps = (HOUR_MS + 5, HOUR_MS - 7, HOUR_MS + 9, -1)  # the last one has none
     done = run_task(
         build_task(bucket),
@@ -287,14 +287,14 @@ def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Ta
 PARQUET = {"format": {"type": "parquet"}}
 
 
-def test_new_columns_are_told_and_nothing_is_staged(bucket: TaskBucket) -> None:
+def test_new_columns_are_reported_and_nothing_is_staged(bucket: TaskBucket) -> None:
     of = build_task(bucket, {"n": "int64"}, flush={"count": 1}, **PARQUET)
     grown = run_task(of, number_records(1), [TaskRecord(b'{"n":1.5,"a":"x"}')], [TaskRecord(b'{"b":{"c":[1]}}')])
     assert grown == Grown(0, 0, {"n": "double", "a": "string", "b": {"struct": {"c": {"list": "int64"}}}})
     assert bucket.store.uploads == {}
 
 
-def test_with_the_columns_that_it_told_the_task_is_done(bucket: TaskBucket) -> None:
+def test_a_task_is_done_with_the_columns_that_it_reported(bucket: TaskBucket) -> None:
     of = build_task(bucket, **PARQUET)
     batches = [number_records(1), [TaskRecord(b'{"n":1.5,"a":"x"}')], [TaskRecord(b'{"b":true}')]]
     grown = run_task(of, *batches)
@@ -399,7 +399,7 @@ _values = st.none() | st.sampled_from(
     st.sampled_from(["skip", "fail", "write"]),
     st.integers(1, 4),
 )
-def test_every_record_lands_is_skipped_or_dies(
+def test_every_record_lands_is_skipped_or_becomes_a_dead_letter(
     batches: list[list[bytes | None]], elements: tuple[str, ...], nulls: str, count: int
 ) -> None:
     bucket = TaskBucket()

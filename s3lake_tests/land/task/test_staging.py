@@ -501,7 +501,7 @@ def dead_letter_objects(most: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("more", "lines"), [(0, [1, 1]), (1, [2])])
-def test_they_are_an_object_once_there_are_as_many_bytes_as_may_be_held(more: int, lines: list[int]) -> None:
+def test_dead_letters_become_an_object_when_their_bytes_reach_the_limit(more: int, lines: list[int]) -> None:
     both = dead_letter_objects(10_000)[0]
     (one, _) = both.splitlines()
     assert [body.count(b"\n") for body in dead_letter_objects(len(one) + more)] == lines
@@ -543,7 +543,7 @@ def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypa
     assert store.uploads == {}
 
 
-def test_open_files_count_beside_closed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_files_count_next_to_closed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.land.task.staging.MOST_FILES", 3)
     files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
     files.add(0, groups(files, *"xyyzz"), rows(offsets(0, 5), lines(*[b"v"] * 5)))

@@ -30,7 +30,7 @@ def target_of(lake: Lake, config: Config, topic: str) -> TopicSink:
 
 
 @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-def test_it_is_landed_rewritten_verified_and_read_there_and_every_object_has_its_tags(lake: Lake) -> None:
+def test_a_sink_with_its_own_s3_is_landed_rewritten_verified_and_read_there_with_tags(lake: Lake) -> None:
     topic = lake.topic()
     lake.produce(topic, values(10), at(START, 5))
     config = config_of(lake, topic)

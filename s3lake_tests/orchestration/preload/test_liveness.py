@@ -16,7 +16,7 @@ def test_process_is_read_as_it_was_written() -> None:
     assert RunProcess.read(process.write()) == process
 
 
-def test_this_process_is_alive() -> None:
+def test_the_own_process_is_alive() -> None:
     assert RunProcess.find(os.getpid()).is_alive()
 
 

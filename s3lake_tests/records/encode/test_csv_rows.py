@@ -43,7 +43,7 @@ def test_a_file_is_a_header_and_rows_that_end_in_a_line_feed() -> None:
         (FileFormat("csv", "none", framing=("", "\n", "")), b"a,b\n1,2\n3,4"),
     ],
 )
-def test_the_header_stands_once_in_a_file_if_at_all(form: FileFormat, file: bytes) -> None:
+def test_a_file_has_its_header_once_or_not_at_all(form: FileFormat, file: bytes) -> None:
     assert written(form, [batch(a=[1], b=[2]), batch(a=[3], b=[4])]) == file
 
 

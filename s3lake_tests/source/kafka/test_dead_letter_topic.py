@@ -129,7 +129,7 @@ def test_the_first_reason_is_reported_and_no_more_is_produced() -> None:
     assert len(producer.taken) == 1
 
 
-def test_it_travels_to_workers_and_shows_no_secret() -> None:
+def test_a_target_travels_to_workers_and_shows_no_secret() -> None:
     topic = replace(DEAD_LETTER_TARGET, properties={"sasl.password": "hush"})
     assert pickle.loads(pickle.dumps(topic)) == topic
     assert "hush" not in repr(topic)

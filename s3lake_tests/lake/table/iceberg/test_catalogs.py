@@ -77,7 +77,7 @@ def test_a_table_follows_grows_replaces_and_is_found_again(
 
 # Not in moto's Glue, which ignores UpdateTable's VersionId: of two updates at once one is lost there.
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_two_that_follow_at_once_beside_a_compaction_add_each_commit_once(
+def test_two_that_follow_at_once_next_to_a_compaction_add_each_commit_once(
     make: Callable[..., Shelf], request: pytest.FixtureRequest, name: str
 ) -> None:
     shelf = entered(make, request.getfixturevalue(name))

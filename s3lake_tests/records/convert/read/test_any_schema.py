@@ -74,7 +74,9 @@ def convert(registry: SchemaRegistry, converter: str, schema: str, references: d
 @pytest.mark.parametrize("converter", ["avro", "json_schema"])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_document_as_a_schema_stops_nobody(registry: SchemaRegistry, converter: str, data: st.DataObject) -> None:
+def test_any_document_as_a_schema_stops_no_other_record(
+    registry: SchemaRegistry, converter: str, data: st.DataObject
+) -> None:
     schema = json.dumps(data.draw(near(GOOD[converter][0])))
     references = data.draw(st.dictionaries(st.sampled_from(["R", "a", "#"]), DOCUMENTS.map(json.dumps), max_size=2))
     convert(registry, converter, schema, references)
@@ -82,7 +84,7 @@ def test_any_document_as_a_schema_stops_nobody(registry: SchemaRegistry, convert
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=PROTOS, imported=PROTOS)
-def test_any_text_as_protobuf_stops_nobody(registry: SchemaRegistry, text: str, imported: str) -> None:
+def test_any_text_as_protobuf_stops_no_other_record(registry: SchemaRegistry, text: str, imported: str) -> None:
     convert(registry, "protobuf", text, {"a.proto": imported})
 
 
@@ -92,7 +94,7 @@ def test_any_text_as_protobuf_stops_nobody(registry: SchemaRegistry, text: str, 
     payload=DOCUMENTS,
 )
 @pytest.mark.parametrize("format", ["parquet", "json", "avro"])
-def test_any_document_as_a_schema_of_connect_stops_nobody(format: str, schema: Any, payload: Any) -> None:
+def test_any_document_as_a_schema_of_connect_stops_no_other_record(format: str, schema: Any, payload: Any) -> None:
     good = {"type": "struct", "fields": [{"field": "a", "type": "int64", "optional": True}]}
     sound = json.dumps({"schema": good, "payload": {"a": 7}}).encode()
     strange = json.dumps({"schema": schema, "payload": payload}).encode()

@@ -65,7 +65,7 @@ def test_a_key_with_an_id_beyond_a_registrys_refuses_its_record_alone(registry: 
 
 
 @pytest.mark.parametrize(("converter", "kind"), [(name, kind) for name, kinds in STRANGE.items() for kind in kinds])
-def test_a_strange_schema_stops_nobody(registry: SchemaRegistry, converter: str, kind: str) -> None:
+def test_a_strange_schema_stops_no_other_record(registry: SchemaRegistry, converter: str, kind: str) -> None:
     """Its records are columns or refused, with a reason that a dead letter can hold; its neighbours land."""
     good, language, data = GOOD[converter]
     sound = framed(registry.add(good, language), data)

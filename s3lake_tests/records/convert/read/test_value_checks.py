@@ -123,7 +123,7 @@ def test_a_raw_newline_becomes_a_space(value: bytes, line: bytes) -> None:
     assert replace_line_breaks(binary(value)).to_pylist() == [line]
 
 
-def test_a_slice_keeps_its_own_rows_and_nulls_stay_null_beside_newlines() -> None:
+def test_a_slice_keeps_its_own_rows_and_nulls_stay_null_next_to_newlines() -> None:
     assert replace_line_breaks(binary(b"x\n", None, b"a\nb", b"c").slice(1)).to_pylist() == [None, b"a b", b"c"]
 
 

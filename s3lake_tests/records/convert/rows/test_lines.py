@@ -24,7 +24,7 @@ def flat(
 
 
 @pytest.mark.parametrize("value", [b"a\nb", b"a\rb"])
-def test_a_line_break_in_a_value_that_stands_as_it_is_is_a_record_error(value: bytes) -> None:
+def test_a_line_break_in_a_value_that_is_written_unchanged_is_a_record_error(value: bytes) -> None:
     converted = convert_batch(flat("csv", "value", value="string", encoding="none"), batch(b"x", value, None), {})
     assert list(converted.refused) == [1]
     assert "set envelope.value_encoding to base64" in converted.refused[1]

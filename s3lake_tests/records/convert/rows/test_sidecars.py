@@ -83,7 +83,7 @@ def test_keys_are_written_as_the_format_of_the_sidecar_has_them(
         ),
     ],
 )
-def test_a_key_with_a_schema_has_its_type_and_stands_in_no_record(
+def test_a_key_with_a_schema_has_its_type_and_is_in_no_record(
     schema: dict[str, Any], payload: object, avro: object, optional: bool
 ) -> None:
     key = json.dumps({"schema": schema, "payload": payload}).encode()

@@ -130,7 +130,7 @@ def test_columns_survive_a_file(columns: Columns) -> None:
 
 
 @given(_columns, _columns)
-def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> None:
+def test_a_union_is_the_same_whichever_columns_come_first(one: Columns, other: Columns) -> None:
     try:
         united = unify_columns(one, other)
     except Conflict:
@@ -142,7 +142,7 @@ def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> N
 
 
 @given(_columns, _columns)
-def test_it_does_not_matter_how_often_they_are_merged(one: Columns, other: Columns) -> None:
+def test_a_repeated_merge_of_columns_changes_nothing(one: Columns, other: Columns) -> None:
     once = merge_columns(one, other)
     assert merge_columns(once, other) == once
     assert merge_columns(once, one) == once

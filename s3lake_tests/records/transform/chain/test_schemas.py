@@ -100,7 +100,7 @@ def test_headers_of_lenses_use_their_units() -> None:
     assert headers_after(connect_json("Date", DAY), header, value="connect_json") == [("h", b"2020-01-05")]
 
 
-def test_those_of_avro_are_known_too() -> None:
+def test_dates_of_avro_are_known_too() -> None:
     date = {"type": "int", "logicalType": "date"}
     convert = {
         "type": "TimestampConverter$Value",
@@ -115,7 +115,7 @@ def test_those_of_avro_are_known_too() -> None:
     assert texts_of(done, "value") == [b'{"d":"1970-01-01"}', b'{"d":"2020-01-05"}', b'{"d":null}', None]
 
 
-def test_they_are_found_wherever_a_type_has_them() -> None:
+def test_dates_are_found_wherever_a_type_has_them() -> None:
     inner = Struct({"at": Primitive.TIMESTAMP, "n": Primitive.INT64})
     mark = make_marker(Struct({"days": List(Primitive.DATE), "by": Map(inner), "n": Primitive.INT32}))
     assert mark is not None

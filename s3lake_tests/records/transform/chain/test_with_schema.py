@@ -68,7 +68,7 @@ def test_null_with_a_schema_is_a_tombstone_for_predicates() -> None:
     assert (done.rows.to_pylist(), done.filtered) == ([1], 1)
 
 
-def test_it_is_one_also_where_no_step_reads_the_value() -> None:
+def test_null_with_a_schema_is_a_tombstone_also_if_no_step_reads_the_value() -> None:
     drop = smt("Filter", {}, predicate=when("RecordIsTombstone"))
     done = run(chain(drop, value="connect_json"), wrapped({**A, "optional": True}, None), wrapped(A, {"a": 1}))
     assert (done.rows.to_pylist(), done.filtered) == ([1], 1)

@@ -298,5 +298,5 @@ def test_each_of_them_is_compared(connect: ConnectItself, name: str) -> None:
     agree(mine, theirs)
 
 
-def test_one_of_each_is_all_that_are_tried() -> None:
+def test_every_transform_of_connect_is_tried() -> None:
     assert {name.partition("$")[0] for name in ONE_OF_EACH} == STEPS.keys()

@@ -220,7 +220,7 @@ def test_transforms_that_need_a_struct_refuse_null(transform: str, options: dict
 
 
 @pytest.mark.parametrize("transform", ["InsertField$Value", "ReplaceField$Value", "Flatten$Value", "Cast$Value"])
-def test_others_leave_null_alone_with_its_schema(transform: str) -> None:
+def test_other_transforms_leave_null_with_its_schema(transform: str) -> None:
     options = {
         "InsertField$Value": {"offset.field": "o"},
         "ReplaceField$Value": {"exclude": "id"},

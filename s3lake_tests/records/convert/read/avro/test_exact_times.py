@@ -70,7 +70,7 @@ def raw(time: Time) -> bytes:
 
 
 @pytest.mark.parametrize("time", TIMES, ids=lambda time: str(time.schema))
-def test_it_is_a_time_in_its_own_precision_in_files_and_a_number_in_json_and_to_connect(
+def test_an_exact_time_has_its_precision_in_files_and_is_a_number_in_json_and_to_connect(
     registry: SchemaRegistry, time: Time
 ) -> None:
     value = message(registry, time)

@@ -65,9 +65,7 @@ def plain(kind: Any) -> Any:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("invalid", INVALID)
-def test_an_invalid_logical_type_is_ignored_wherever_it_stands(
-    registry: SchemaRegistry, invalid: str, place: str
-) -> None:
+def test_an_invalid_logical_type_is_ignored_wherever_it_is(registry: SchemaRegistry, invalid: str, place: str) -> None:
     kind, value, column = INVALID[invalid]
     put, hold, expected = PLACES[place]
     message = framed(registry.add(record(("a", put(kind)))), datum(record(("a", put(plain(kind)))), {"a": hold(value)}))

@@ -114,7 +114,7 @@ def test_a_default_that_its_field_cannot_have_is_left_out(
         assert rows(part.streams["data"])
 
 
-def test_a_type_that_stands_twice_is_defined_once(registry: SchemaRegistry) -> None:
+def test_a_type_that_is_used_twice_is_defined_once(registry: SchemaRegistry) -> None:
     schema = field(SIZE)
     schema["fields"] += [
         {"name": "b", "type": ["null", "com.acme.Size"]},

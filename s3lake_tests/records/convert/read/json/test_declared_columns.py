@@ -161,7 +161,7 @@ def test_one_column_may_have_both_spellings() -> None:
     assert refused == {}
 
 
-def test_given_columns_come_first_in_their_order_though_nobody_shows_them() -> None:
+def test_declared_columns_come_first_in_their_order_though_no_record_has_them() -> None:
     given = {"z": "date", "y": "int32"}
     batch, columns, _ = read_objects(texts({"b": 1, "y": 2, "a": "x"}), {}, given)
     assert batch.schema.names == list(columns) == ["z", "y", "b", "a"]

@@ -41,7 +41,7 @@ def rows(found: object_columns.TableRows) -> list[Any]:
 
 @pytest.mark.parametrize("known", [{}, {"id": "int64"}])
 @pytest.mark.parametrize("order", list(permutations([{"id": ONE}, {"id": TWO}, {"id": 0.5}])))
-def test_large_integers_stay_exact_beside_a_fraction_in_any_order(known: Any, order: list[Any]) -> None:
+def test_large_integers_stay_exact_next_to_a_fraction_in_any_order(known: Any, order: list[Any]) -> None:
     found = read(order, known)
     assert rows(found) == [value for value in order if value["id"] != 0.5]
     assert list(found.refused) == [order.index({"id": 0.5})]
@@ -191,7 +191,7 @@ def test_large_integers_of_a_schema_are_refused_where_a_column_has_fractions(
 
 
 @pytest.mark.parametrize("converter", WRITERS)
-def test_large_integers_of_a_schema_are_told(registry: SchemaRegistry, converter: str) -> None:
+def test_large_integers_of_a_schema_are_reported(registry: SchemaRegistry, converter: str) -> None:
     write, convert = WRITERS[converter], conversion(converter, registry)
     assert convert_batch(convert, batch(write(registry, "long", 2**53)), {}).large == set()
     assert convert_batch(convert, batch(write(registry, "long", 2**53 + 1)), {}).large == {"n"}
@@ -243,7 +243,7 @@ def test_keys_of_a_schema_are_judged_in_an_envelope(registry: SchemaRegistry) ->
 
 
 @pytest.mark.parametrize("type", ["float", "double"])
-def test_csv_has_no_integers_of_a_schema_beside_fractions(registry: SchemaRegistry, type: str) -> None:
+def test_csv_has_no_integers_of_a_schema_next_to_fractions(registry: SchemaRegistry, type: str) -> None:
     found = convert_batch(
         conversion("avro", registry, "csv"), batch(of_avro(registry, type, 0.5)), from_document({"n": "int64"})
     )
@@ -307,7 +307,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(("type", "integer"), [("double", 2**53 + 1), ("double", 10**22 + 1), ("float", 2**24 + 1)])
-def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_others(
+def test_an_integer_in_a_field_of_fractions_is_exact_next_to_what_is_made_of_others(
     other: str, type: str, integer: int
 ) -> None:
     schema = struct(field("d", type, optional=True), OTHERS[other])
@@ -321,7 +321,7 @@ def test_an_integer_in_a_field_of_fractions_is_exact_beside_what_is_made_of_othe
     assert read_back == [integer, 5]
 
 
-def test_an_integer_of_a_json_schema_is_exact_beside_a_default() -> None:
+def test_an_integer_of_a_json_schema_is_exact_next_to_a_default() -> None:
     properties = {"d": {"type": "number"}, "n": {"type": "integer", "default": 7}}
     with serving() as registry:
         number = registry.add({"type": "object", "properties": properties}, "JSON")

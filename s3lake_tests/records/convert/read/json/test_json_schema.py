@@ -106,7 +106,7 @@ def test_a_type_has_the_column_that_confluent_gives_it(
 type_of_plain = (bool, int, float, bytes, list, dict, type(None))
 
 
-def test_properties_stand_in_the_order_of_their_index(registry: SchemaRegistry) -> None:
+def test_properties_are_in_the_order_of_their_index(registry: SchemaRegistry) -> None:
     properties = {"b": {"type": "string", "connect.index": 1}, "a": {"type": "string", "connect.index": 0}}
     found = converted(registry, {"type": "object", "properties": properties}, {"a": "x", "b": "y"})
     assert list(found.seen) == ["a", "b"]
@@ -268,7 +268,7 @@ def test_lines_are_what_the_producer_wrote(registry: SchemaRegistry, has_registr
     assert found.parts[0].streams["data"].to_pylist() == [b'{"a": 1.10, "b": null}']
 
 
-def test_lines_without_a_registry_ask_nobody(registry: SchemaRegistry) -> None:
+def test_lines_without_a_registry_ask_no_server(registry: SchemaRegistry) -> None:
     registry.asked.clear()
     found = convert_batch(Conversion("string", "json_schema", "json", "skip"), batch(framed(99, b'{"a": 1}')), {})
     assert (table(found), registry.asked) == ([b'{"a": 1}'], [])

@@ -105,7 +105,7 @@ def test_a_message_that_confluent_or_google_knows_has_its_type(
     assert made.verify().clean
 
 
-def test_they_are_numbers_in_json(registry: SchemaRegistry) -> None:
+def test_known_messages_are_numbers_in_json(registry: SchemaRegistry) -> None:
     fields = [KNOWN["a decimal"], KNOWN["a date"], KNOWN["a time of day"]]
     values = [landed_field(registry, "json", field, data)[1] for field, data, *_ in fields]
     assert values == [[123.45], [20778], [29707009]]
@@ -131,7 +131,7 @@ def test_they_are_numbers_in_json(registry: SchemaRegistry) -> None:
         ("repeated google.protobuf.Value c = 1", field_bytes(1, NAN), "field 'c[]' holds NaN or an infinity"),
     ],
 )
-def test_one_that_holds_what_its_column_does_not_is_refused_with_the_reason(
+def test_a_known_message_that_its_column_cannot_hold_is_refused_with_the_reason(
     registry: SchemaRegistry, format: str, field: str, data: bytes, why: str
 ) -> None:
     made, found, _ = landed_field(registry, format, field, data)

@@ -233,7 +233,7 @@ def test_a_descriptor_set_needs_no_registry() -> None:
         (None, "it is a schema of AVRO, not of PROTOBUF: set the converter that fits"),
     ],
 )
-def test_a_schema_that_has_no_columns_is_told(registry: SchemaRegistry, schema: str | None, why: str) -> None:
+def test_a_schema_that_has_no_columns_is_reported(registry: SchemaRegistry, schema: str | None, why: str) -> None:
     number = registry.add(f'syntax = "proto3"; {schema}', "PROTOBUF") if schema else registry.add('"string"')
     (reason,) = convert_batch(conversion(registry), batch(framed(number, b"\0\x08\x01")), {}).refused.values()
     assert reason.startswith(f"schema id {number}: ")

@@ -159,7 +159,7 @@ def test_a_record_that_is_refused_counts_no_field(registry: SchemaRegistry) -> N
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.left_out])
-def test_verify_finds_a_field_that_nobody_counts(
+def test_verify_finds_a_field_that_is_not_counted(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str, name: str
 ) -> None:
     monkeypatch.setattr(messages, "UnknownFieldSet", lambda _: ())
