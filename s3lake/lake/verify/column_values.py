@@ -14,8 +14,8 @@ from s3lake.lake.verify.decoded_values import (
     Mismatch,
     Uuid,
     compact_json,
-    keep,
     parse_exact_json,
+    return_unchanged,
     to_column_form,
     to_float_form,
 )
@@ -39,10 +39,10 @@ def cast_cell(type: Type) -> Cast:
     if isinstance(type, types.Decimal):
         return _read_decimal
     if not isinstance(type, Primitive):
-        return keep
+        return return_unchanged
     if type in _INSTANTS:
         return partial(_parse_instant, TICKS.get(type, 1000) // 1000, _INSTANTS[type])
-    return _CELLS.get(type, _LEAVES[type] or keep)
+    return _CELLS.get(type, _LEAVES[type] or return_unchanged)
 
 
 def choose_cast(columns: Mapping[str, Type], name: str, fields: Cast | None) -> Cast | None:
@@ -55,7 +55,7 @@ def choose_cast(columns: Mapping[str, Type], name: str, fields: Cast | None) -> 
     """
     if name not in columns:
         return fields
-    whole, is_map = cast_json(columns[name], by_schema=True) or keep, isinstance(columns[name], Map)
+    whole, is_map = cast_json(columns[name], by_schema=True) or return_unchanged, isinstance(columns[name], Map)
 
     def cast(value: Any) -> Any:
         if type(value) is not dict:

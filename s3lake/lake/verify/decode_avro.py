@@ -16,7 +16,7 @@ from fastavro.read import LOGICAL_READERS
 from fastavro.write import LOGICAL_WRITERS
 
 from s3lake.lake.verify.avro_bytes import has_empty_items, require_datum
-from s3lake.lake.verify.decoded_values import EXACT, Decode, MapValue, SinglePrecision, Uuid, keep
+from s3lake.lake.verify.decoded_values import EXACT, Decode, MapValue, SinglePrecision, Uuid, return_unchanged
 from s3lake.lake.verify.fill_avro_defaults import build_filler, name_branches
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
@@ -69,7 +69,7 @@ def build_avro_reader(text: str, references: tuple[str, ...], null_to_default: b
         parsed = fastavro.parse_schema(_mark_logical(loaded), named, _force=True, _ignore_default_error=True)
         schema = fastavro.parse_schema(_rewrite(parsed, names), types)
 
-    fill = build_filler(parsed, named) if null_to_default else keep
+    fill = build_filler(parsed, named) if null_to_default else return_unchanged
     is_walked = has_empty_items(schema, types)
 
     def read(data: bytes) -> Any:

@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from s3lake.lake.verify.decoded_values import MapValue, Mismatch, Pairs, SinglePrecision, keep, parse_exact_json
+from s3lake.lake.verify.decoded_values import (
+    MapValue,
+    Mismatch,
+    Pairs,
+    SinglePrecision,
+    parse_exact_json,
+    return_unchanged,
+)
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -28,7 +35,7 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 def decode_connect(
     data: bytes,
     plain: Callable[[bytes], Any],
-    described: Callable[[Any], Any] = keep,
+    described: Callable[[Any], Any] = return_unchanged,
     *,
     has_floats: bool = True,
     null_to_default: bool = False,
@@ -107,7 +114,7 @@ def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast], null_to
             scale = int(schema.get("parameters", {}).get("scale", 0))
             return lambda value: to_decimal(value, scale)
         case primitive:
-            return primitives.get(primitive, keep)
+            return primitives.get(primitive, return_unchanged)
 
 
 def _require_list(value: Any) -> Any:

@@ -84,7 +84,7 @@ class Mismatch(ValueError):
     """A value that no row of a file can equal."""
 
 
-def keep(value: Any) -> Any:
+def return_unchanged(value: Any) -> Any:
     """Return a value unchanged."""
     return value
 

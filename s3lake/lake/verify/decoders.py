@@ -9,7 +9,7 @@ from typing import Any
 
 from s3lake.errors import S3LakeError
 from s3lake.lake.verify import decode_avro, decode_connect_json
-from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, keep, parse_exact_json
+from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, parse_exact_json, return_unchanged
 from s3lake.lake.verify.fill_json_defaults import Defaults
 from s3lake.records.schema.registry import RegisteredSchema, UnknownSchema, get_client
 from s3lake.records.schema.registry.registry_connection import Connection
@@ -25,8 +25,8 @@ _MOST_OF_BRANCH = 10  # of a null datum there is at most the number of its branc
 def build_decoder(
     converter: str,
     registry: Connection | None,
-    plain: Callable[[Any], Any] = keep,
-    described: Callable[[Any], Any] = keep,
+    plain: Callable[[Any], Any] = return_unchanged,
+    described: Callable[[Any], Any] = return_unchanged,
     *,
     has_floats: bool = True,
     null_to_default: bool = False,
@@ -77,7 +77,7 @@ def build_null_check(
     """
     if converter == "connect_json":
         return partial(decode_connect_json.is_null_payload, null_to_default=null_to_default)
-    decode = build_decoder(converter, registry, keep, null_to_default=null_to_default)
+    decode = build_decoder(converter, registry, return_unchanged, null_to_default=null_to_default)
     head = 0 if registry is not None and registry.avro else _ID_BYTES
     if converter == "avro":
         return lambda data: len(data) <= head + _MOST_OF_BRANCH and _is_null(decode, data)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from s3lake.lake.verify.decoded_values import MapValue, SinglePrecision, keep
+from s3lake.lake.verify.decoded_values import MapValue, SinglePrecision, return_unchanged
 
 Fill = Callable[[Any], Any]
 _BY_TYPE: dict[str, Fill] = {
@@ -20,7 +20,7 @@ _BY_TYPE: dict[str, Fill] = {
 def build_filler(schema: Any, named: Mapping[str, Any]) -> Fill:
     """Return what fills the nulls of a decoded value, by a schema that fastavro has parsed."""
     if isinstance(schema, str):
-        return build_filler(named[schema], named) if schema in named else keep
+        return build_filler(named[schema], named) if schema in named else return_unchanged
     if isinstance(schema, list):
         return _build_union(schema, named)
     match schema["type"]:
@@ -32,7 +32,7 @@ def build_filler(schema: Any, named: Mapping[str, Any]) -> Fill:
         case "map":
             fill = build_filler(schema["values"], named)
             return lambda value: MapValue({name: None if one is None else fill(one) for name, one in value.items()})
-    return keep
+    return return_unchanged
 
 
 def _build_union(branches: list[Any], named: Mapping[str, Any]) -> Fill:
@@ -80,4 +80,4 @@ def _read_default(field: dict[str, Any], named: Mapping[str, Any]) -> Any:
         return Decimal(f"{unscaled}E{-schema.get('scale', 0)}")
     if schema["type"] == "fixed":
         return default.encode("latin-1")
-    return _BY_TYPE.get(schema["type"], keep)(default)
+    return _BY_TYPE.get(schema["type"], return_unchanged)(default)

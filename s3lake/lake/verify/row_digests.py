@@ -26,8 +26,8 @@ from s3lake.lake.verify.decoded_values import (
     PlainJson,
     digest_bytes,
     digest_row,
-    keep,
     parse_exact_json,
+    return_unchanged,
     sort_json_texts,
     to_column_form,
     to_float_form,
@@ -171,7 +171,7 @@ class StreamDigester:
             value = exclude_fields(value, paths)
             return value if value is None or cast is None else cast(value)
 
-        sort = sort_json_texts if converter == "protobuf" else keep
+        sort = sort_json_texts if converter == "protobuf" else return_unchanged
 
         def describe(value: Any) -> Any:
             return sort(exclude_fields(to_column_form(value), paths))
@@ -238,7 +238,7 @@ class StreamDigester:
         decode = self._build_text_decoder(name, registry)
         converter = self._shape.converter(name)
         as_it_is = self._shape.format.startswith("json") and converter == "json_schema" and converter not in self._typed
-        sort = sort_json_texts if converter == "protobuf" else keep
+        sort = sort_json_texts if converter == "protobuf" else return_unchanged
 
         def read(data: Any) -> Any:
             if type(data) is Decoded:
