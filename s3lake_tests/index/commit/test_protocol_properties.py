@@ -43,7 +43,7 @@ FEW = 40
 """Stories that `make test` plays of each kind."""
 STORIES = {
     "whatever happens": (stories.stories(stories.everyday), 200),
-    "hours are quiet": (stories.stories(stories.hours_are_quiet), 100),
+    "hours are quiet": (stories.stories(stories.hours_are_quiet), 400),
     "the topic is created again": (stories.stories(stories.topics_come_and_go), 100),
     "without exactly once": (
         stories.stories(
