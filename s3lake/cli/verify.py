@@ -158,7 +158,7 @@ def format_totals(row: Mapping[str, Any]) -> str:
     extra = "".join(
         f", {row[name]:,} {text}"
         for name, text in (
-            ("skipped", "nulls skipped"),
+            ("skipped", "skipped (null or filtered)"),
             ("erased", "erased"),
             ("not_checkable", "offsets not checkable"),
         )
