@@ -100,7 +100,7 @@ class Format(ConfigModel):
         return FORMATS[self.type].extension(self.codec)
 
 
-_LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
+_LARGEST_FILE = 80 * 10**9  # an upload has 10,000 parts at most, and ours of 32 MiB leave room
 
 
 class Flush(ConfigModel):

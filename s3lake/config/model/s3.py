@@ -194,7 +194,7 @@ class S3(ConfigModel):
         endpoint_url: `http://HOST:PORT` or `https://HOST`; None for AWS.
         region: the region of the buckets.
         path_style: bucket in the path instead of in the host's name.
-        max_pool_connections: connections that one process keeps open.
+        max_pool_connections: connections that one process keeps open for uploads, and as many for all other requests.
         credentials: a key pair, or where boto3 looks for one: `default` is its whole chain, the others are one place of
             it each; `anonymous` sends none.
         profile: the profile of the AWS configuration files, for `default` and `profile`.
