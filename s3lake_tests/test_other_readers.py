@@ -83,9 +83,11 @@ READERS: dict[str, Callable[[Path, Any], pa.Table]] = {
     "pyarrow": read_by_pyarrow,
 }
 NANOS_OF_SAMPLE = 1_795_162_500_123_456_789
+BYTES_OF_UUID = base64.b64encode(uuid.UUID(SAMPLES["uuid"]).bytes).decode()
 OTHERWISE: dict[str, dict[str, Any]] = {
     "parquet-java": {"timestamp_ns": NANOS_OF_SAMPLE, "list<timestamp_ns>": [NANOS_OF_SAMPLE]},
-    "polars": {"uuid": base64.b64encode(uuid.UUID(SAMPLES["uuid"]).bytes).decode()},
+    "polars": {"uuid": BYTES_OF_UUID},
+    "pyiceberg": {"uuid": BYTES_OF_UUID},  # a column of fixed[16] in the table
 }
 """What a reader shows otherwise, by the type."""
 NULLS_OTHERWISE = {
