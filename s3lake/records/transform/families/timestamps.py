@@ -124,10 +124,8 @@ class TimeConversion:
             return None
         epoch_ns = self._read(value, what, exact=False)
         match self.target:
-            case "string":
-                return self._print(epoch_ns, what)
-            case "unix":
-                return self._count(epoch_ns, what)
+            case "string" | "unix":
+                return self._write(epoch_ns, what)
             case "Date":
                 return Date(epoch_ns // MS // DAY_MS)
         if epoch_ns % MS:
@@ -139,10 +137,8 @@ class TimeConversion:
         """Return a value as a column of this type has it. Raise a TransformError if digits would be lost."""
         epoch_ns = self._read(value, what, exact=self.exact)
         match self.target:
-            case "string":
-                return self._print(epoch_ns, what)
-            case "unix":
-                return self._count(epoch_ns, what)
+            case "string" | "unix":
+                return self._write(epoch_ns, what)
             case "Date":
                 return epoch_ns // MS // DAY_MS
             case "Time":
@@ -167,6 +163,10 @@ class TimeConversion:
                 raise TransformError(f"{what}: {quote_masked(what, str(error))}") from None
         allowed = "a whole number or, with the option format, a text"
         raise TransformError(f"{what} is {describe(value, what)}; a timestamp is {allowed}")
+
+    def _write(self, epoch_ns: int, what: str) -> str | int:
+        """Return a time as text or as a number, which are the same with and without a schema."""
+        return self._print(epoch_ns, what) if self.target == "string" else self._count(epoch_ns, what)
 
     def _count(self, epoch_ns: int, what: str) -> int:
         if epoch_ns % MS and not self.is_chosen:
