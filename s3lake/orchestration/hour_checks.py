@@ -185,10 +185,8 @@ def _check_offsets(state: HourState) -> dg.AssetCheckResult:
 
 def _check_rows(state: HourState) -> dg.AssetCheckResult:
     tile, sums = state.landed.tile, state.landed.sums
-    offsets, passed = (
-        sum(span.committed - span.start for span in tile.partitions.values()),
-        sealed.is_explained(tile, sums),
-    )
+    offsets = sum(span.committed - span.start for span in tile.partitions.values())
+    passed = sealed.is_explained(tile, sums)
     # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
     without_record = sealed.count_without_record(tile, sums)
     return dg.AssetCheckResult(
