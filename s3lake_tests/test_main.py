@@ -48,7 +48,10 @@ def Body():
 def run_program(work: str, before: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the main function of the package with a command line that does `work`, and then sleeps."""
     lines = "\n".join(f"    {line}" for line in work.splitlines())
-    program = _PROGRAM.format(before=before, work=lines, patience=PATIENCE_S)
+    return run_python(_PROGRAM.format(before=before, work=lines, patience=PATIENCE_S))
+
+
+def run_python(program: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -85,13 +88,7 @@ def test_an_interrupt_in_the_exec_of_a_text_ends_the_command_with_130() -> None:
 def test_an_interrupt_during_the_imports_ends_the_command_with_130(number: signal.Signals) -> None:
     found = f"class Found:\n    def find_spec(self, name, *_): name == 's3lake.cli' and signal.raise_signal({number:d})"
     program = f"import signal, sys\n{found}\nsys.meta_path.insert(0, Found())\nfrom s3lake.__main__ import main\nmain()"
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    ended = run_python(program)
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
