@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 _AGAIN_S = 0.5
-_arrived: list[int] = []
+_has_arrived = False
 
 
 def install() -> None:
@@ -24,7 +24,7 @@ def install() -> None:
 
 def have_arrived() -> bool:
     """Return whether one has arrived: an error after it is one that it has caused."""
-    return bool(_arrived)
+    return _has_arrived
 
 
 def ignore() -> None:
@@ -41,8 +41,9 @@ def keep_exit_code() -> None:
     exec("")
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    _arrived.append(number)
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    global _has_arrived
+    _has_arrived = True
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
     raise KeyboardInterrupt
 
