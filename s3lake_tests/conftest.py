@@ -77,20 +77,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
-class TestTimeout(BaseException):
-    """A test has taken longer than its limit. Not a failure of pytest's, which Hypothesis calls a flaky strategy."""
+class TestTimeout(Exception):
+    """A test has taken longer than its limit."""
 
     __test__ = False
 
 
+class OutOfTime(KeyboardInterrupt):
+    """The limit of a test has passed. An interrupt, since Hypothesis may call anything else a flaky strategy."""
+
+
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Literal[True] | None:
-    """Raise a TestTimeout where `pytest-timeout` would raise a failure; elsewhere it does as it does."""
+    """Interrupt a test where `pytest-timeout` would raise a failure; elsewhere it does as it does."""
     if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
         return None
 
     def end(*_: object) -> None:
-        raise TestTimeout(f"a timeout: {item.nodeid} has taken more than {settings.timeout:g} s")
+        raise OutOfTime(f"a timeout: {item.nodeid} has taken more than {settings.timeout:g} s")
 
     def cancel() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -100,6 +104,32 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Literal[True] 
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, settings.timeout)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Report a limit that passes in a fixture as a failure of this test; an interrupt would end the whole run."""
+    return (yield from report_timeout())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Report a limit that passes in the test's own code in the same way."""
+    return (yield from report_timeout())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Report a limit that passes while fixtures end in the same way."""
+    return (yield from report_timeout())
+
+
+def report_timeout() -> Generator[None, object, object]:
+    """What the three hooks above do: a test that is out of time has failed."""
+    try:
+        return (yield)
+    except OutOfTime as limit:
+        raise TestTimeout(str(limit)).with_traceback(limit.__traceback__) from None
 
 
 @pytest.hookimpl(optionalhook=True)
