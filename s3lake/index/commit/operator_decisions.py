@@ -60,9 +60,13 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
             index.create_announced_tile(head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
         # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
-        settled = [
-            tile for hour in existing if (tile := index.tile(hour) if dry_run else settle_and_sweep_hour(index, hour))
-        ]
+        settled: list[tuple[Tile, str]] = []
+        for hour in existing:
+            if not dry_run:
+                stored_tile = settle_and_sweep_hour(index, hour)
+                settled += [stored_tile] if stored_tile else []
+            elif tile := index.announced_tile(head, hour):
+                settled.append((tile, ""))
         kafka = offsets.snapshot(index.topic, last)
         cut: _Cut | None = None
         if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:

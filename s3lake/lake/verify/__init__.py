@@ -111,13 +111,11 @@ def _compare_hours(
 ) -> Iterator[VerifyReport]:
     index, before, replaced = context.index, None, False
     for hour in selected:
-        stored = index.tile(hour)
-        if stored is None:
-            if not (head.new and head.new.hour == hour):  # else it is being created
-                yield _report_difference(index.topic, hour, "index", "the tile is missing from the index")
+        tile = index.announced_tile(head, hour)
+        if tile is None:
+            yield _report_difference(index.topic, hour, "index", "the tile is missing from the index")
             before = None
             continue
-        tile = stored[0]
         if before is not None and head.leads_on(before, tile):
             edges = index_checks.check_edges(before, tile)
             yield build_report(

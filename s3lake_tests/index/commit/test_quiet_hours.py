@@ -7,6 +7,7 @@ import pytest
 from s3lake import hours
 from s3lake.index.commit import open_and_close, protocol
 from s3lake.index.commit.documents import TopicHead, Watermark
+from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.commit.quiet_hours import QuietHour, close_quiet_hour, find_last_tile
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.topic_index import TopicIndex
@@ -131,6 +132,15 @@ def test_a_topic_partition_that_was_added_is_in_both_hours(topic: QuietTopic) ->
     assert closed is not None
     assert closed.closed.partitions[1] == TileRange(0, 0, 0)
     assert closed.opened.partitions[1] == TileRange(0, 0)
+
+
+def test_a_log_that_was_truncated_after_a_quiet_hour_can_be_accepted_as_the_dry_run_shows(topic: QuietTopic) -> None:
+    topic.close()
+    topic.kafka.elect(0, 3)
+    first = accept_present_log(topic.index, topic.offsets, dry_run=True)
+    assert first == THIRD
+    assert topic.index.tile(SECOND) is None, "a dry run writes nothing"
+    assert accept_present_log(topic.index, topic.offsets) == first
 
 
 class TestNotQuiet:

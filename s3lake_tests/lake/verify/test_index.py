@@ -7,7 +7,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.index.commit.documents import Read
-from s3lake.index.plan.tile import TileRange
+from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
@@ -153,7 +153,7 @@ def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: Verifi
     assert "offsets 5 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
 
 
-def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_created_are_found(
+def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_and_not_announced_are_found(
     world: VerifiedTopic,
 ) -> None:
     world.landed(VALUES[:4])
@@ -171,9 +171,12 @@ def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_but_not_being_c
     world.write_index = lambda: None  # type: ignore[method-assign]
     world.store.put(world.index.head_key, msgspec.json.encode(head))
     assert texts(world.verify(), "index") == ["the tile is missing from the index"]
-    new = msgspec.structs.replace(world.tiles[HOUR], hour=NEXT)
-    world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
-    assert world.verify().clean
+    for start, gaps in ((4, []), (5, [f"offsets 4 to 4 are neither here nor in the tile of {HOUR}"])):
+        new = Tile(NEXT, {0: TileRange(start, start)})
+        world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
+        report = world.verify()
+        assert texts(report, "index") == []
+        assert texts(report, "interval") == gaps
 
 
 # Objects that no commit lists
