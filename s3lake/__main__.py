@@ -23,16 +23,25 @@ def main() -> NoReturn:
                 if not interrupts.have_arrived() and (archive := sys.modules.get("s3lake.land.spark.class_archive")):
                     archive.keep()  # seconds, once a machine: it may be interrupted
         finally:
-            interrupts.ignore()  # Spark ends within seconds
-            launch = sys.modules.get("s3lake.land.spark.launch")
-            if launch is not None:  # what has not imported it has started no Spark
-                launch.end()
+            _end()
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) or interrupts.have_arrived():  # or another error, that was made of it
             raise SystemExit(130) from None
         raise
     finally:
+        _end()  # again: in the imports it was not called, and before its first line another interrupt may arrive
         interrupts.keep_exit_code()
+
+
+def _end() -> None:
+    """Ignore interrupts from now on, and end Spark, which takes seconds.
+
+    Python takes the handlers out before it ends: a signal would then end it with another exit code.
+    """
+    interrupts.ignore()
+    launch = sys.modules.get("s3lake.land.spark.launch")
+    if launch is not None:  # what has not imported it has started no Spark
+        launch.end()
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 import signal
 import sys
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 _AGAIN_S = 0.5
 _has_arrived = False
+_is_over = False
 
 
 def install() -> None:
@@ -28,7 +29,10 @@ def have_arrived() -> bool:
 
 
 def ignore() -> None:
-    """Ignore all from now on."""
+    """Ignore all from now on, also one that arrives at this moment."""
+    global _is_over
+    _is_over = True
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -41,8 +45,10 @@ def keep_exit_code() -> None:
     exec("")
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     global _has_arrived
+    if _is_over:
+        return
     _has_arrived = True
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
     raise KeyboardInterrupt
@@ -51,6 +57,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
     """Interrupt, unless the main thread handles an interrupt: its `finally` and `with` are not disturbed."""
     error = sys.exc_info()[1]
+    if _is_over:
+        return
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return

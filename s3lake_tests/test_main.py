@@ -45,6 +45,49 @@ def Body():
 """
 
 
+_AT_EACH_LINE = """
+import os, signal, sys, types
+processes = ["Spark"]
+launch = types.SimpleNamespace(end=lambda: processes and os.write(1, f"ended {processes.pop()} ".encode()))
+sys.modules["s3lake.land.spark.launch"] = launch
+sys.modules["s3lake.cli"] = types.SimpleNamespace(main=lambda: signal.raise_signal(signal.SIGINT))
+import s3lake
+s3lake.cli = sys.modules["s3lake.cli"]
+from s3lake import __main__, interrupts
+files = {__main__.__file__, interrupts.__file__}
+
+def trace(frame, event, _):
+    global left
+    if frame.f_code.co_filename not in files:
+        return None
+    if interrupts.have_arrived() and event in ("call", "line"):
+        left -= 1
+        if left < 0:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGTERM)
+    return trace
+
+for left in range(100):
+    if not os.fork():
+        sys.settrace(trace)
+        __main__.main()
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+_INTERRUPTS_AT_THE_END = """
+import atexit, os
+
+@atexit.register
+def interrupt():
+    command = os.getpid()
+    if not os.fork():
+        while os.getppid() == command:
+            os.kill(command, {number:d})
+        os._exit(0)
+"""
+
+
 def run_program(work: str, before: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the main function of the package with a command line that does `work`, and then sleeps."""
     lines = "\n".join(f"    {line}" for line in work.splitlines())
@@ -89,6 +132,24 @@ def test_an_interrupt_during_the_imports_ends_the_command_with_130(number: signa
     found = f"class Found:\n    def find_spec(self, name, *_): name == 's3lake.cli' and signal.raise_signal({number:d})"
     program = f"import signal, sys\n{found}\nsys.meta_path.insert(0, Found())\nfrom s3lake.__main__ import main\nmain()"
     ended = run_python(program)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_a_second_interrupt_at_any_line_ends_the_command_with_130_after_spark() -> None:
+    ended = run_python(_AT_EACH_LINE)
+    assert (ended.stdout.splitlines(), ended.stderr) == (["ended Spark 130"] * 100, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
+@pytest.mark.parametrize("place", ["imports", "work"])
+def test_an_interrupt_while_python_ends_changes_nothing(place: str, number: signal.Signals) -> None:
+    """Raise one in the imports, or in the work, and others from another process until Python has ended."""
+    found = f"class Found:\n    def find_spec(self, name, *_): name == 's3lake.cli' and {_INTERRUPT}"
+    imports = f"{found}\nsys.meta_path.insert(0, Found())"
+    work = f"s3lake.cli = sys.modules['s3lake.cli'] = types.SimpleNamespace(main=lambda: {_INTERRUPT})"
+    begin = "import signal, sys, types\nimport s3lake\nfrom s3lake.__main__ import main"
+    others = _INTERRUPTS_AT_THE_END.format(number=number)
+    ended = run_python("\n".join([begin, others, imports if place == "imports" else work, "main()"]))
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
