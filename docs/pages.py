@@ -16,6 +16,7 @@ MOUNTED = {
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "LICENSE.txt",
     "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/limits.md": "limits.md",
     "dagster.yaml": "dagster.yaml",
     "docker/README.md": "docker.md",
     "docker/compose.yaml": "docker/compose.yaml",
@@ -46,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         path = posixpath.normpath(posixpath.join(directory, link["path"]))
         if (ROOT / path / "README.md").is_file():
             path += "/README.md"
-        if path.startswith("s3lake/") and (ROOT / path).is_file():
+        if path.startswith(("s3lake/", "s3lake_tests/")) and (ROOT / path).is_file():
             return link["text"]
         uri = MOUNTED.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
         if uri is None:
