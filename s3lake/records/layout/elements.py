@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.layout.field_times import SHAPES, read_time
+from s3lake.records.layout.field_times import SHAPES, explain_no_date, read_time
 from s3lake.records.layout.pieces import (
     DateElement,
     Element,
@@ -158,8 +158,8 @@ def _format_field_times(element: TimeElement, rows: list[Any], times: Sequence[s
         epoch_ms = _read_field_time(row, element, where, what, time)
         try:
             return formatter(epoch_ms)
-        except ValueError as error:
-            raise NoObjectKeyError(f"{what} has no date: {error}") from None
+        except ValueError:
+            raise NoObjectKeyError(explain_no_date(epoch_ms, what, time, element.unit)) from None
 
     return [_attempt(text, row, time) for row, time in _zip_times(rows, times)]
 

@@ -23,8 +23,10 @@ _DIGITS = re.compile(r"-?[0-9]{1,19}")
 _EPOCH = date(1970, 1, 1)
 _YEAR_MS = 31_536_000_000
 _SMALLEST = 10_000_000
+_LAST_MS = 253_402_300_799_999
 _OF_DAY = frozenset({"time", "time_us"})
 _PER_MS = {"timestamp": 1, "timestamp_us": 1_000, "timestamp_ns": 1_000_000}
+_FINE_UNITS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
 
 
 def read_time(value: Any, where: tzinfo, what: str, time: str | None = None, unit: str | None = None) -> int:
@@ -106,3 +108,23 @@ def _read_count(number: int, what: str, unit: str | None) -> int:
                 "layout.time.unit to seconds or to milliseconds"
             )
     return number
+
+
+def explain_no_date(epoch_ms: int, what: str, time: str | None, unit: str | None) -> str:
+    """Return the reason why a time that `read_time` returned has no date, and the unit in which it has one.
+
+    A unit is proposed only if the field has no type of times, because such a type decides the unit.
+
+    Args:
+        epoch_ms: the time in epoch milliseconds, not of the years 1 to 9999.
+        what: the field, in errors.
+        time: its type by the value's schema, if that is one of times.
+        unit: the unit that the number was read in, None for milliseconds.
+    """
+    reason = f"{what} has no date: {epoch_ms} milliseconds since 1970 is outside of the years 1 to 9999"
+    per_ms = Fraction(1, 1000) if unit == "seconds" else _FINE_UNITS[unit or "milliseconds"]
+    number = abs(epoch_ms) * per_ms
+    proposed = next((name for name, size in _FINE_UNITS.items() if size > per_ms and number <= _LAST_MS * size), None)
+    if time is not None or proposed is None:
+        return reason
+    return f"{reason}. If the number is in {proposed}, set layout.time.unit to {proposed}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.records.layout.field_times import read_time
+from s3lake.records.layout.field_times import explain_no_date, read_time
 from s3lake.records.layout.pieces import NoObjectKeyError
 from s3lake.text.dates.zones import parse_zone
 
@@ -143,3 +143,40 @@ def test_a_number_without_a_type_is_in_the_unit_of_the_layout(unit: str, number:
 
 def test_the_type_of_a_field_is_stronger_than_the_unit_of_the_layout() -> None:
     assert read_time(1_705_314_600_123, NEW_YORK, "field ts", "timestamp", "seconds") == 1_705_314_600_123
+
+
+@pytest.mark.parametrize(
+    ("epoch_ms", "unit", "proposed"),
+    [
+        (1_705_314_600_123_456, None, "microseconds"),
+        (-1_705_314_600_123_456, "milliseconds", "microseconds"),
+        (253_402_300_800_000, None, "microseconds"),
+        (1_705_314_600_123_456_789, None, "nanoseconds"),
+        (2**63 - 1, None, "nanoseconds"),
+        (1_705_314_600_123_456, "microseconds", "nanoseconds"),
+        (1_705_314_600_123_000, "seconds", "milliseconds"),
+        (1_705_314_600_123_456_000, "seconds", "microseconds"),
+    ],
+)
+def test_a_number_without_a_date_names_the_setting_and_the_unit_that_fits(
+    epoch_ms: int, unit: str | None, proposed: str
+) -> None:
+    assert explain_no_date(epoch_ms, "field ts", None, unit) == (
+        f"field ts has no date: {epoch_ms} milliseconds since 1970 is outside of the years 1 to 9999. "
+        f"If the number is in {proposed}, set layout.time.unit to {proposed}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("epoch_ms", "type", "unit"),
+    [
+        (1_705_314_600_123_456, "timestamp", None),
+        (10**30, None, None),
+        (10**18, None, "nanoseconds"),
+    ],
+    ids=["the schema has the unit", "no unit fits", "the finest unit"],
+)
+def test_a_number_without_a_date_names_no_unit_that_changes_nothing(
+    epoch_ms: int, type: str | None, unit: str | None
+) -> None:
+    assert explain_no_date(epoch_ms, "field ts", type, unit).endswith(" is outside of the years 1 to 9999")

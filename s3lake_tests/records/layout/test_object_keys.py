@@ -305,6 +305,11 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
             {"value": b'{"at":9223372036854775807}'},
             "time field at has no date",
         ),
+        (
+            template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),
+            {"value": b'{"at":1705314600123456}'},
+            "If the number is in microseconds, set layout.time.unit to microseconds",
+        ),
     ],
 )
 def test_a_record_without_a_directory_is_refused_with_the_reason(
