@@ -11,15 +11,19 @@ import pytest
 from s3lake import cli
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
+from s3lake.index.commit.topic_index import TopicIndex
+from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3_connection import S3Connection
 from s3lake.lake.forwarding.mongodb import MongoDB
 from s3lake.lake.forwarding.postgres import Postgres
 from s3lake.lake.readback.arrow_dataset import find_reader
+from s3lake.lake.table.iceberg import LakeTable
 from s3lake.lake.table.iceberg.iceberg_catalog import open_catalog
 from s3lake.land.change.condition import Condition
 from s3lake.land.spark import shared
 from s3lake.records.schema.protobuf import compiler
 from s3lake.source.iggy.iggy_connection import IggyConnection
+from s3lake_tests.kit.sinks import make_sink
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,6 +49,13 @@ def convert_to(module: str, name: str) -> None:
     reader(None)  # type: ignore[arg-type]
 
 
+def make_table() -> LakeTable:
+    catalog = {"type": "sql", "uri": "sqlite://"}
+    sink = make_sink(format={"type": "parquet"}, table={"name": "lake.orders", "catalog": catalog})
+    assert sink.table is not None
+    return LakeTable(sink, sink.table, TopicIndex(MemoryStore(), ".indexes/events", "orders"), S3Connection())
+
+
 async def ask_nothing(_: Any) -> None: ...
 
 
@@ -60,6 +71,10 @@ FEATURES: dict[str, list[tuple[str, str, Callable[[], object]]]] = {
     ],
     "iceberg": [
         ("pyiceberg", "an Iceberg table", lambda: open_catalog({"type": "sql"}, "lake", S3Connection(), {})),
+        ("pyiceberg", "an Iceberg table", lambda: make_table().check()),
+        ("pyiceberg", "an Iceberg table", lambda: make_table().sync()),
+        ("pyiceberg", "an Iceberg table", lambda: make_table().sync(["2026-11-20T05"])),
+        ("pyiceberg", "an Iceberg table", lambda: list(make_table().find_differences())),
         ("pyiceberg", "s3lake demo --table", lambda: run("demo", "--table")),
     ],
     "iggy": [("apache_iggy", "source.type iggy", lambda: IggyConnection("127.0.0.1:1").ask("topics", ask_nothing))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from s3lake.lake.table.iceberg.entries import Footers, find_hour
 from s3lake.lake.table.iceberg.iceberg_columns import add_hour_column, list_schemas, widen_schema
 from s3lake.lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_table_files, name_files
 from s3lake.lake.table.iceberg.table_commits import TableDifference, find_table_differences
+from s3lake.plugins import require_extra
 from s3lake.records.layout import partition_elements
 from s3lake.records.schema.columns.limits import LANDED_HOUR
 from s3lake.text.masking import mask_secrets
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from s3lake.config.model import table as sink_table
     from s3lake.index.store.s3_connection import S3Connection
 
+_SQLALCHEMY_LINK = re.compile(r"\s*\(Background on this error at: [^)]*\)")
 _TRIES = 10
 _PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
@@ -105,12 +108,14 @@ class LakeTable:
     ) -> tuple[SyncResult | None, list[str]]:
         """Commit one snapshot, again if another writer was faster. Return it and the remaining hours."""
         import tenacity
-        from pyiceberg.exceptions import (
-            CommitFailedException,
-            CommitStateUnknownException,
-            TableAlreadyExistsError,
-            ValidationException,
-        )
+
+        with self._translate_errors():
+            from pyiceberg.exceptions import (
+                CommitFailedException,
+                CommitStateUnknownException,
+                TableAlreadyExistsError,
+                ValidationException,
+            )
 
         # Each try reads table and index again. A file may be deleted because its commit was replaced meanwhile (OSError
         # as all errors of a file system), and its manifest by an erase. Threads of pyiceberg (0.12) share state while
@@ -237,14 +242,19 @@ class LakeTable:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise errors of pyiceberg, of a catalog's client and of file systems as one error without secrets."""
+        """Raise errors of pyiceberg, of a catalog's client and of file systems as one error without secrets.
+
+        Raise a ConfigurationError if pyiceberg is not installed.
+        """
         try:
-            yield
+            with require_extra("iceberg", "an Iceberg table"):
+                yield
         except S3LakeError:
             raise
         except Exception as error:
             hidden = iceberg_catalog.find_secrets(self._settings.catalog, self._connection, self._keys)
-            what = mask_secrets(f"{type(error).__name__}: {error}", hidden)
+            text = _SQLALCHEMY_LINK.sub("", str(error))
+            what = mask_secrets(f"{type(error).__name__}: {text}", hidden)
             raise TableUnavailableError(
                 f"table {self.name} of sink {self._sink.name}: {what}. What is landed stays landed; the next run of "
                 "the hour or `s3lake table sync` brings the table to it"

@@ -14,10 +14,14 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 
 from s3lake.errors import TableConflictError, TableUnavailableError
 from s3lake.index.commit.documents import Watermark
-from s3lake.lake.table.iceberg import table_commits
+from s3lake.index.commit.topic_index import TopicIndex
+from s3lake.index.store.memory import MemoryStore
+from s3lake.index.store.s3_connection import S3Connection
+from s3lake.lake.table.iceberg import LakeTable, table_commits
 from s3lake.lake.table.iceberg.entries import Footers
 from s3lake.orchestration.hour_checks import check_hours, names_of
 from s3lake_tests.conftest import short_id
+from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
 from s3lake_tests.orchestration.world import catalog
 
@@ -382,3 +386,16 @@ def test_only_months_that_change_are_written_and_whole() -> None:
     assert table_commits.update_properties(before, {"2026-11-30T23": ("d",)}) == {
         "s3lake.landed.2026-11": "30T22=b 30T23=d"
     }
+
+
+def test_a_catalog_that_does_not_open_is_reported_in_one_line_with_the_remedy(tmp_path: Path) -> None:
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'unmounted' / 'catalog.db'}"}
+    sink = make_sink(format={"type": "parquet"}, table={"name": "lake.orders", "catalog": catalog})
+    assert sink.table is not None
+    table = LakeTable(sink, sink.table, TopicIndex(MemoryStore(), ".indexes/events", "orders"), S3Connection())
+    with pytest.raises(TableUnavailableError) as error:
+        table.check()
+    assert str(error.value) == (
+        "table lake.orders of sink events: OperationalError: (sqlite3.OperationalError) unable to open database file. "
+        "What is landed stays landed; the next run of the hour or `s3lake table sync` brings the table to it"
+    )
