@@ -3,7 +3,10 @@
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logging import LogRecord
 
 _AGAIN_S = 0.5
 _has_arrived = False
@@ -21,6 +24,10 @@ def install() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell lets what runs behind it ignore Ctrl-C
         signal.signal(signal.SIGINT, _interrupt)
+    import logging  # after the signals, because they may arrive in an import too
+
+    if logging.lastResort is not None:  # packages log what they catch and raise again, with its trace
+        logging.lastResort.addFilter(_is_not_of_interrupt)
 
 
 def have_arrived() -> bool:
@@ -69,3 +76,8 @@ def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
 def _report_unless_interrupt(unraisable: Any) -> None:
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
+
+
+def _is_not_of_interrupt(record: "LogRecord") -> bool:
+    """Return whether a line of a log is not the trace of an interrupt."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))

@@ -175,6 +175,33 @@ def test_a_command_behind_a_shell_ignores_ctrl_c_and_obeys_sigterm() -> None:
     assert (ended.returncode, ended.stdout) == (130, "goes on\n")
 
 
+def test_an_interrupt_that_a_package_logs_and_raises_again_prints_no_trace() -> None:
+    closing = f"""
+import logging
+try:
+    {_INTERRUPT}
+except BaseException:
+    logging.getLogger("pool").error("Exception closing connection", exc_info=True)
+    raise
+"""
+    ended = run_program(closing)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_an_error_that_a_package_logs_is_still_printed() -> None:
+    failing = """
+import logging
+try:
+    1 / 0
+except ZeroDivisionError:
+    logging.getLogger("pool").exception("Exception closing connection")
+raise SystemExit(0)
+"""
+    ended = run_program(failing)
+    assert ended.returncode == 0
+    assert "ZeroDivisionError" in ended.stderr
+
+
 def test_an_error_in_a_destructor_is_still_printed() -> None:
     ended = run_program("Body()\nraise SystemExit(0)", "class Body:\n    def __del__(self): 1 / 0")
     assert ended.returncode == 0
