@@ -121,6 +121,7 @@ def run_rewrite(request: Request) -> None:
 
     The new objects replace each hour's objects.
     """
+    from s3lake.index.commit.replacing_attempts import require_not_erased
     from s3lake.land.hour.landing import rewrite as rewrite_hour
 
     request.require("first", "last")
@@ -134,6 +135,7 @@ def run_rewrite(request: Request) -> None:
                 landed = target.report(hour)
                 if not landed.tile.landed:
                     raise IncompleteError(f"{target.topic} {hour} is not complete: land it before you rewrite it")
+                require_not_erased(target.topic, landed.tile)
             row = describe_hour(target.sink.name, target.topic, landed)
             yield Outcome(row, ("" if request.yes else "would be landed again: ") + _format_sums(row))
 

@@ -110,6 +110,21 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
     assert lake.store.objects == before
 
 
+@pytest.mark.parametrize("confirmation", [(), ("--yes",)], ids=["without --yes", "with --yes"])
+def test_a_rewrite_of_an_hour_with_erased_records_is_refused(
+    confirmation: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeWithRefusals().landed(7, 4)
+    erased = run(monkeypatch, ("erase", "--where", "true", "--dead-letters", "true", "--yes"), lake)
+    assert erased.exit_code == 0, erased.output
+    before = dict(lake.store.objects)
+    refused = run(monkeypatch, (*COMMANDS["rewrite"][0], *confirmation), lake)
+    assert refused.exit_code == 3
+    assert "11 of its records were erased, or expired by retention" in refused.output
+    assert "would be landed again" not in refused.output
+    assert lake.store.objects == before
+
+
 @pytest.mark.parametrize(
     ("name", "done", "again"),
     [

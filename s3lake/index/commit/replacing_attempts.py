@@ -88,12 +88,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     tile, etag = prepare_tile(index, hour, head)
     if not tile.landed:
         raise IncompleteError(unfinished)
-    if tile.sums.erased:
-        raise DataLossError(
-            f"{index.topic} {hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
-            "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
-            "reformat` writes them again without Kafka"
-        )
+    require_not_erased(index.topic, tile)
     kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
@@ -105,3 +100,13 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
             "files stay"
         )
     return create_attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=REWRITE)
+
+
+def require_not_erased(topic: str, tile: tiles.Tile) -> None:
+    """Raise a DataLossError if records of an hour were erased: a rewrite would bring back what Kafka has of them."""
+    if tile.sums.erased:
+        raise DataLossError(
+            f"{topic} {tile.hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
+            "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
+            "reformat` writes them again without Kafka"
+        )
