@@ -9,7 +9,8 @@ PYTEST := $(BIN)/python -m pytest
 # Three workers share the servers and the classes of a module; in order of path, so that a slice needs few servers.
 SHARED := -n 3 --dist loadscope --no-loadscope-reorder
 # Installing compiles these.
-COMPILED := s3lake/source/kafka/columns.c s3lake/records/convert/read/json_check.c
+COMPILED := s3lake/source/kafka/columns.c s3lake/records/convert/read/json_check.c \
+  s3lake/records/convert/read/json_columns.c s3lake/records/convert/read/json_tokens.h
 # What a part of the tests skipped, for the last line of the next part.
 NOT_RUN := .venv/.not-run
 # Each part runs, whatever came of the one before; a failure of any of them is the exit code's, and is named last.

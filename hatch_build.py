@@ -1,7 +1,7 @@
-"""Compiles columns.c and json_check.c when s3lake is built or installed. By hand: python hatch_build.py.
+"""Compiles three sources of C when s3lake is built or installed. By hand: python hatch_build.py.
 
-columns.c reads records of Kafka, json_check.c checks JSON. A compiler is optional: without one the wheel is for any
-platform, and Python does the same for more CPU.
+columns.c reads records of Kafka, json_check.c checks JSON, json_columns.c reads it into columns. A compiler is
+optional: without one the wheel is for any platform, and Python and Arrow do the same for more CPU.
 S3LAKE_WHEEL=manylinux_2_17_x86_64 builds a release for that platform, and fails if it cannot be compiled;
 S3LAKE_WHEEL=any builds one without the library. release/README.md has the list.
 """
@@ -21,7 +21,11 @@ except ImportError:  # by hand
     BuildHookInterface = object
 
 ROOT = Path(__file__).parent
-SOURCES = (Path("s3lake/source/kafka/columns.c"), Path("s3lake/records/convert/read/json_check.c"))
+SOURCES = (
+    Path("s3lake/source/kafka/columns.c"),
+    Path("s3lake/records/convert/read/json_check.c"),
+    Path("s3lake/records/convert/read/json_columns.c"),
+)
 SHIPPED = (
     "dagster.yaml",
     "constraints.txt",

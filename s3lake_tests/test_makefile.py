@@ -25,6 +25,8 @@ SOURCES = (
     "hatch_build.py",
     "s3lake/source/kafka/columns.c",
     "s3lake/records/convert/read/json_check.c",
+    "s3lake/records/convert/read/json_columns.c",
+    "s3lake/records/convert/read/json_tokens.h",
 )
 
 

@@ -21,6 +21,7 @@ ACTIONLINT = shutil.which("actionlint") or shutil.which("actionlint", path=str(P
 COMPILED = {
     "s3lake/source/kafka/columns.c": "s3lake/source/kafka/libcolumns.so",
     "s3lake/records/convert/read/json_check.c": "s3lake/records/convert/read/libjson_check.so",
+    "s3lake/records/convert/read/json_columns.c": "s3lake/records/convert/read/libjson_columns.so",
 }
 FINDS = "#!/bin/sh\ncase $* in *known.txt*) echo GHSA-h5c8; exit 1;; esac\n"
 

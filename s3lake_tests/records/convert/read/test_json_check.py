@@ -20,6 +20,7 @@ from s3lake.records.convert.read.json_check import CompiledFind, find_all_rows
 from s3lake.records.convert.read.value_checks import check_each_json, check_json
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.records.convert.read.conftest import compile_c
+from s3lake_tests.records.convert.read.mutations import mutate
 
 MOST_LEVELS = 64
 """json_check.c leaves what is nested more deeply to msgspec."""
@@ -82,12 +83,6 @@ ENDS = [
     b"-",
 ]
 DOCUMENT = '{"a":[1,-2.5e+3,true,null],"größe":"\\u00e9\\ud83d\\ude00 日😀\\n/","plain":"of ten letters","o":{"x":{}}}'
-PIECES = [
-    *(bytes([byte]) for byte in range(256)),
-    *(b'"', b"\\", b",", b":", b"[", b"]", b"{", b"}", b"-", b"0", b".", b"e", b"E", b"+", b" ", b"\n", b"\r", b"\t"),
-    *(b'\\"', b"\\u", b"\\u00", b"\\ud83d", b"\\ude00", b"\\x", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xc3\xa9", b"\xe6"),
-    *(b"1e999", b"01", b"1.", b"NaN", b"Infinity", b"true", b"nul", b'"":', b',"a":1', b"[]", b"{}", b"//", b"[" * 70),
-]
 
 
 def binary(*values: bytes | None) -> pa.BinaryArray:
@@ -98,16 +93,6 @@ def list_wrongly_passed(find: CompiledFind, values: Sequence[bytes]) -> list[byt
     """Return the values that C passes and msgspec refuses."""
     doubtful = set(find(binary(*values)))
     return [values[row] for row in check_each_json(binary(*values)) if row not in doubtful]
-
-
-def mutate(random_: random.Random, value: bytes) -> bytes:
-    """Return the value with some pieces put in, left out, or in the place of others."""
-    for _ in range(random_.choice((1, 1, 1, 2, 3))):
-        start = random_.randint(0, len(value))
-        end = start + random_.choice((0, 0, 1, 1, 2, 8, len(value)))
-        piece = random_.choice((b"", random_.choice(PIECES), value[start:end]))
-        value = value[:start] + piece + value[random_.choice((start, end)) :]
-    return value
 
 
 JSON = st.recursive(

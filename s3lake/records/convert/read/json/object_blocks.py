@@ -1,4 +1,4 @@
-"""JSON objects of a whole batch read at once by Arrow, where it is sure of them."""
+"""JSON objects of a whole batch read at once by C or Arrow, where these are sure of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
 from s3lake.records.convert.read import arrays, value_checks
+from s3lake.records.convert.read.json import compiled_columns
 from s3lake.records.convert.read.json.inferred_types import INFERRED, LARGE
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import UNKNOWN, Columns, Decimal, Primitive, Unknown, contains
@@ -19,6 +20,7 @@ from s3lake.records.schema.columns.types import UNKNOWN, Columns, Decimal, Primi
 _MOST_NULLS = 100
 _SAMPLES = 20
 """Records that show how dates and times are written."""
+_UNREADABLE = (ValueError, msgspec.DecodeError, RecursionError)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -41,6 +43,18 @@ class Block:
         names = [name for name, type in columns.items() if type == UNKNOWN and name not in self.arrow.names]
         self.nulls.update(names[: _MOST_NULLS - len(self.nulls)])
 
+    def read_exact(self, values: pa.BinaryArray) -> pa.RecordBatch | None:
+        """Read objects, which need not have passed the gate, as `read` does. Return None if C is not sure of them."""
+        reader = compiled_columns.load_reader()
+        if reader is None:
+            return None
+        try:
+            schema = self._find_written_times(values) if self.times else self.arrow
+            batch = compiled_columns.read_columns(reader, values, schema, self.nulls)
+            return None if batch is None else self._convert_times(batch)
+        except _UNREADABLE:
+            return None
+
     def read(self, values: pa.BinaryArray, unexpected: Literal["error", "ignore"]) -> pa.RecordBatch | None:
         """Read objects that have no fields but the columns', and such as were always null. Return None if in doubt."""
         # A number at the top would crash the process.
@@ -62,11 +76,15 @@ class Block:
             if table.num_rows != len(values) or any(map(_has_doubtful_double, table.columns)):
                 return None
             (batch,) = table.combine_chunks().to_batches()
-            for name, type in self.times.items():
-                at = batch.schema.get_field_index(name)
-                batch = batch.set_column(at, self.arrow.field(name), arrays.convert_times(type, batch.column(at)))
-        except (ValueError, msgspec.DecodeError, RecursionError):
+            return self._convert_times(batch)
+        except _UNREADABLE:
             return None
+
+    def _convert_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with its dates and times, which were read as texts or numbers, as columns of their types."""
+        for name, type in self.times.items():
+            at = batch.schema.get_field_index(name)
+            batch = batch.set_column(at, self.arrow.field(name), arrays.convert_times(type, batch.column(at)))
         return batch
 
     def _find_written_times(self, values: pa.BinaryArray) -> Any:

@@ -117,8 +117,10 @@ def read_objects(
     """
     declared = declared or {}
     recorded = _compile(tuple(columns.items()), tuple(declared.items()), limits.rule)
-    if recorded.block is not None and (checked or object_blocks.are_whole_objects(values)):
-        batch = recorded.block.read(values, "error")
+    if recorded.block is not None:
+        batch = recorded.block.read_exact(values)
+        if batch is None and (checked or object_blocks.are_whole_objects(values)):
+            batch = recorded.block.read(values, "error")
         if batch is not None:
             return TableRows(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
     refused: Refusals = {}
