@@ -5,6 +5,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import yaml
 from confluent_kafka import Producer
@@ -13,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
 from s3lake.demo import run_demo
+from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import free_ports
 from s3lake.demo.start import BUCKET, start_demo
 from s3lake_tests.kit.cost import PATIENCE_S
@@ -88,15 +91,23 @@ class Site:
     Attributes:
         url: where it is.
         hours: the hours that are over, of which nothing is landed.
+        home: a directory with the configuration `s3lake.yaml`, which is Dagster's too.
+        s3: the server of the bucket.
     """
 
     url: str
     hours: tuple[str, str, str]
+    home: Path
+    s3: EmbeddedS3
 
 
 @contextmanager
-def start_site() -> Iterator[Site]:
-    """Start all of it; everything ends with the block, or with this process."""
+def start_site(*, red: bool = False) -> Iterator[Site]:
+    """Start all of it; everything ends with the block, or with this process.
+
+    Args:
+        red: add the sinks `harmed`, `ahead` and `tabled`, whose hours become red.
+    """
     with start_demo(_RECORDS, None, lambda _: None, warm=True) as demo:
         first, second, third = demo.hours[:3]
         _produce_payments(demo.kafka.bootstrap_servers, first, second)
@@ -105,6 +116,9 @@ def start_site() -> Iterator[Site]:
         lenient = {**strict, "name": "lenient", "prefix": "lenient", "errors": {"tolerance": "all"}}
         typed = {**lenient, "name": "typed", "prefix": "typed", "format": {"type": "parquet"}}
         config["sinks"] += [strict, lenient, typed]
+        if red:
+            _produce_clocks(demo.kafka.bootstrap_servers, first, second)
+            config["sinks"] += _define_red_sinks(lenient, demo.home)
         config["s3"]["console"] = f"{demo.s3.endpoint_url}/{{bucket}}?prefix={{prefix}}"
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
@@ -113,7 +127,7 @@ def start_site() -> Iterator[Site]:
         (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
         with run_demo.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):
             until(lambda: _locations(url) == 2)
-            yield Site(url, (first, second, third))
+            yield Site(url, (first, second, third), demo.home, demo.s3)
 
 
 def _locations(url: str) -> int:
@@ -124,6 +138,31 @@ def _locations(url: str) -> int:
             return len(json.load(answer)["data"]["repositoriesOrError"].get("nodes", ()))
     except OSError:
         return 0
+
+
+def _define_red_sinks(lenient: dict[str, Any], home: Path) -> list[dict[str, Any]]:
+    """Return sinks whose hours become red; the directory of the table's catalog is missing."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{home / 'unmounted' / 'catalog.db'}"}
+    table = {"format": {"type": "parquet"}, "table": {"name": "lake.payments", "catalog": catalog}}
+    return [
+        {**lenient, "name": "harmed", "prefix": "harmed"},
+        {**lenient, "name": "ahead", "prefix": "ahead", "topics": ["clocks"]},
+        {**lenient, "name": "tabled", "prefix": "tabled", **table},
+    ]
+
+
+def _produce_clocks(bootstrap_servers: str, hour: str, later: str) -> None:
+    """A record of an hour, one of a clock that is far ahead, and one of a later hour."""
+    cluster = {"bootstrap.servers": bootstrap_servers}
+    admin, topic = (
+        AdminClient(cluster),
+        NewTopic("clocks", 1, 1, config={"message.timestamp.after.max.ms": str(2**63 - 1)}),
+    )
+    admin.create_topics([topic])["clocks"].result(PATIENCE_S)
+    producer = Producer(cluster)
+    for stamp_ms in (hours.start_ms(hour), hours.start_ms("2199-01-01T00"), hours.start_ms(later)):
+        producer.produce("clocks", b'{"tick": 1}', timestamp=stamp_ms)
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def _produce_payments(bootstrap_servers: str, hour: str, later: str) -> None:
