@@ -21,7 +21,7 @@ from s3lake.orchestration.resource_connections import find_sink_connection
 from s3lake.orchestration.translator import SinkTranslator
 
 if TYPE_CHECKING:
-    from s3lake.lake.forwarding.complete_hour import Forwarded
+    from s3lake.lake.forwarding.destination import Forwarded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", dg.BetaWarning)  # selections of assets that Dagster does not materialise
@@ -156,7 +156,8 @@ def _define_forward(
     sealed = catalog.specs(sink, topic).sealed
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
+        from s3lake.lake.forwarding.complete_hour import CompleteHour
+        from s3lake.lake.forwarding.destination import forward_hour
         from s3lake.land.topic.open_topic_sink import open_stores
 
         store = open_stores(find_sink_connection(context.resources, catalog, sink))(sink.bucket)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from s3lake.index.commit.documents import File, Manifest
     from s3lake.index.commit.topic_index import TopicIndex
     from s3lake.index.store import Store
-    from s3lake.lake.forwarding.destination import Destination
 
 
 _json = msgspec.json.Encoder(decimal_format="number").encode
@@ -163,34 +162,6 @@ class CompleteHour:
         stored = self._index.tile(self.hour)
         if stored is None or stored[0].commits != self.commits:
             raise FencedError(f"{self._what} was rewritten while it was forwarded; it will be forwarded again")
-
-
-@dataclass(frozen=True)
-class Forwarded:
-    """The result for an hour.
-
-    Attributes:
-        hour: the hour that was forwarded, with the content that it had then.
-        outcome: `written`, `replaced` if an earlier content was there, or `there already`.
-    """
-
-    hour: CompleteHour
-    outcome: str
-
-
-def forward_hour(hour: CompleteHour, destination: Destination) -> Forwarded:
-    """Bring a destination to the state that the index has of an hour. A repeat changes nothing.
-
-    Raises:
-        FencedError: the hour was rewritten meanwhile.
-        DestinationUnavailableError: the destination does not answer.
-        DestinationRefusedError: it refuses the rows.
-    """
-    before = destination.read_content(hour)
-    if before == hour.content:
-        return Forwarded(hour, "there already")
-    destination.write(hour)
-    return Forwarded(hour, "written" if before is None else "replaced")
 
 
 def read_batch_rows(shape: ObjectShape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:

@@ -1,10 +1,11 @@
-"""Destinations of landed hours: s3lake's own, and ones that other packages bring by an entry point."""
+"""Destinations of landed hours, s3lake's own and those of other packages, and how an hour is forwarded to one."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -89,6 +90,34 @@ def open_forwards(sink: Sink) -> list[tuple[Forward, Destination]]:
         except ConfigurationError as error:
             raise ConfigurationError(f"sink {sink.name}: forwards[{position}]: {error}") from None
     return opened
+
+
+@dataclass(frozen=True)
+class Forwarded:
+    """The result for an hour.
+
+    Attributes:
+        hour: the hour that was forwarded, with the content that it had then.
+        outcome: `written`, `replaced` if an earlier content was there, or `there already`.
+    """
+
+    hour: CompleteHour
+    outcome: str
+
+
+def forward_hour(hour: CompleteHour, destination: Destination) -> Forwarded:
+    """Bring a destination to the state that the index has of an hour. A repeat changes nothing.
+
+    Raises:
+        FencedError: the hour was rewritten meanwhile.
+        DestinationUnavailableError: the destination does not answer.
+        DestinationRefusedError: it refuses the rows.
+    """
+    before = destination.read_content(hour)
+    if before == hour.content:
+        return Forwarded(hour, "there already")
+    destination.write(hour)
+    return Forwarded(hour, "written" if before is None else "replaced")
 
 
 class Stdout:

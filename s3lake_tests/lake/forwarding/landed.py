@@ -7,8 +7,8 @@ from typing import Any
 
 from s3lake.config import native
 from s3lake.index.store.memory import MemoryStore
-from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
-from s3lake.lake.forwarding.destination import Destination
+from s3lake.lake.forwarding.complete_hour import CompleteHour
+from s3lake.lake.forwarding.destination import Destination, forward_hour
 from s3lake.land.hour import landing
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake_tests.kit.lake import START, at

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
-from s3lake.lake.forwarding.complete_hour import Row, forward_hour, read_batch_rows
-from s3lake.lake.forwarding.destination import open_destination
+from s3lake.lake.forwarding.complete_hour import Row, read_batch_rows
+from s3lake.lake.forwarding.destination import forward_hour, open_destination
 from s3lake.lake.objects import ObjectShape
 from s3lake.land.hour.landing import rewrite
 from s3lake.land.topic.topic_sink import TopicSink

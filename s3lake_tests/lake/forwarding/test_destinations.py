@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
-from s3lake.lake.forwarding.complete_hour import CompleteHour, forward_hour
-from s3lake.lake.forwarding.destination import open_destination
+from s3lake.lake.forwarding.complete_hour import CompleteHour
+from s3lake.lake.forwarding.destination import forward_hour, open_destination
 from s3lake.land.hour.landing import rewrite
 from s3lake_tests.kit.crashes import Crash, Crashing
 from s3lake_tests.kit.lake import START

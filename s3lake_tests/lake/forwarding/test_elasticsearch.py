@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from s3lake.errors import DestinationRefusedError, DestinationUnavailableError
-from s3lake.lake.forwarding.complete_hour import forward_hour
+from s3lake.lake.forwarding.destination import forward_hour
 from s3lake.lake.forwarding.elasticsearch import Elasticsearch
 from s3lake_tests.lake.forwarding.conftest import System
 from s3lake_tests.lake.forwarding.landed import Land, hour_of

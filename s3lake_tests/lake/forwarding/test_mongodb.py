@@ -3,7 +3,7 @@
 import pytest
 from bson.decimal128 import Decimal128
 
-from s3lake.lake.forwarding.complete_hour import forward_hour
+from s3lake.lake.forwarding.destination import forward_hour
 from s3lake.lake.forwarding.mongodb import MongoDB, decode_document
 from s3lake_tests.lake.forwarding.conftest import System
 from s3lake_tests.lake.forwarding.landed import Land, hour_of

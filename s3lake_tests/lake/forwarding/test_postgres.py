@@ -17,7 +17,7 @@ import s3lake
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedError
 from s3lake.index.commit.documents import Recorded
-from s3lake.lake.forwarding.complete_hour import forward_hour
+from s3lake.lake.forwarding.destination import forward_hour
 from s3lake.lake.forwarding.postgres import Postgres
 from s3lake.land.hour.landing import rewrite
 from s3lake_tests.kit.lake import START

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from s3lake.errors import DestinationUnavailableError, FencedError
-from s3lake.lake.forwarding.complete_hour import forward_hour
+from s3lake.lake.forwarding.destination import forward_hour
 from s3lake_tests.lake.forwarding.conftest import System
 from s3lake_tests.lake.forwarding.landed import Land, hour_of
 from s3lake_tests.lake.forwarding.stand_ins import Quick
