@@ -68,7 +68,7 @@ BEGIN = (
     "1. land/hour/landing.py: one landing, from offsets to the commit",
     "2. land/task/pipeline.py: one Spark task",
     "3. index/commit/protocol.py: one commit",
-    "4. config/model/sink.py: what a sink can be",
+    "4. config/model/sink_settings.py: what a sink can be",
     "5. orchestration/build.py: the assets of a configuration",
     "",
     "A word is what the room below it takes from the room left of it.",

@@ -127,18 +127,6 @@ MODULES_NAMED_TWICE = {
 HALF = "_with_schema"
 """A transform has a half in `families.connect`, and one for records with a schema in `families.connect_with_schema`."""
 
-_PART = "a rule of this part needs the whole sink, whose validator applies it when it is made"
-IN_CIRCLES = {
-    ("config.model.layout", "config.model.sink"): _PART,
-    ("config.model.marker", "config.model.sink"): _PART,
-    ("config.model.schema_policy", "config.model.sink"): _PART,
-    ("config.model.table", "config.model.sink"): _PART,
-    ("lake.forwarding.destination", "lake.forwarding.complete_hour"): (
-        "a destination takes an hour, which knows its destination"
-    ),
-}
-"""Imports of types that close a circle, and why. Nothing is added here."""
-
 PRIVATE = {
     "index.store.private_botocore": "of botocore",
     "land.spark.private_pyspark": "of PySpark",
@@ -263,23 +251,13 @@ def test_modules_import_only_from_rooms_to_their_left() -> None:
     assert [str(found) for found in against if found.at_import and not found.types_only] == []
 
 
-def test_no_modules_import_each_other_in_a_circle_nor_hide_one_in_a_function() -> None:
+def test_no_modules_import_each_other_in_a_circle_for_types_or_in_a_function_either() -> None:
     imported: dict[str, set[str]] = {module: set() for module in MODULES}
     for found in _ours():
         # The package itself holds the public names, looked up when one is used.
-        if found.importer and found.importer != found.imported and not found.types_only:
+        if found.importer and found.importer != found.imported:
             imported[found.importer].add(found.imported)
     graphlib.TopologicalSorter(imported).prepare()
-
-
-def test_no_modules_import_each_other_in_a_circle_for_type_checkers_only() -> None:
-    imported: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in _ours():
-        if found.importer and found.importer != found.imported and found[:2] not in IN_CIRCLES:
-            imported[found.importer].add(found.imported)
-    graphlib.TopologicalSorter(imported).prepare()
-    of_types = {found[:2] for found in _ours() if found.types_only}
-    assert IN_CIRCLES.keys() <= of_types, "an exception that nothing needs any more"
 
 
 def test_no_stage_knows_a_configuration() -> None:

@@ -71,7 +71,7 @@ def run_retention(
 
     Objects, index and table lose them together.
     """
-    from s3lake.config.model.sink import SHORTEST_RETENTION_S
+    from s3lake.config.model.sink_settings import SHORTEST_RETENTION_S
     from s3lake.land.change.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)

@@ -1,20 +1,15 @@
 """The layout: the rule that gives an object its key."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
-from s3lake.records.convert.read import converters
-from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.layout import partition_elements, template
 from s3lake.records.layout import pieces as key_pieces
-from s3lake.records.layout.pieces import Extension, FixedText, HeaderElement, Number, Piece, Topic
+from s3lake.records.layout.pieces import Number, Piece
 from s3lake.text.dates import zones
-
-if TYPE_CHECKING:
-    from s3lake.config.model.sink import Sink
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 """The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""
@@ -202,121 +197,3 @@ class Layout(ConfigModel):
     def tombstone_pieces(self) -> tuple[Piece, ...] | None:
         """The pieces of keys of records without a value; None if they have no keys of their own."""
         return None if self.tombstones is None else self._parse(self.tombstones)
-
-
-# The rules of a template that need the whole sink
-
-
-def check_layout(sink: "Sink") -> None:
-    """Check the rules of a layout that need the whole sink.
-
-    Raises:
-        ValueError: a rule is broken.
-    """
-    layout = sink.layout
-    _check_fields((*layout.pieces, *(layout.tombstone_pieces or ())), sink)
-    if layout.template is None:
-        return
-    templates = {"template": layout.pieces, "tombstones": layout.tombstone_pieces}
-    for name, pieces in templates.items():
-        if pieces is not None:
-            for rule in (_check_elements, _check_digits, _check_beginning):
-                rule(name, pieces, sink)
-    if layout.tombstone_pieces is not None:
-        _check_tombstones(layout.tombstone_pieces)
-        if has_offset(layout.pieces) != has_offset(layout.tombstone_pieces):
-            raise ValueError("template and tombstones have either both an offset or none: add {offset} to the other")
-
-
-def has_offset(pieces: tuple[Piece, ...]) -> bool:
-    """Return whether the key contains the offset that a file begins or ends with."""
-    return any(isinstance(piece, Number) and piece.name in ("offset", "last_offset") for piece in pieces)
-
-
-def _check_fields(pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """Check that keys and values have the fields that a key contains."""
-    for piece in pieces:
-        source = getattr(piece, "source", "")
-        converter = {"value": sink.converter.value, "key": sink.converter.key}.get(source)
-        if converter is not None and getattr(piece, "path", None) and CONVERTERS[converter].gives != "json":
-            allowed = converters.list_in_words(lambda each: each.gives == "json" and not each.framed)
-            raise ValueError(
-                f"{_spell(piece)} needs a field of the {source}, which converter.{source} {converter} does not give: "
-                f"set converter.{source} to {allowed}, or take it out"
-            )
-
-
-def _check_elements(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """Check that files of different topics, topic-partitions and offsets get different keys."""
-    if not sink.exactly_once:
-        return
-    lacking = []
-    if sink.has_several_topics and not any(isinstance(piece, Topic) for piece in pieces):
-        lacking.append("{topic}")
-    if not any(isinstance(piece, Number) and piece.name == "partition" for piece in pieces):
-        lacking.append("{partition}")
-    if not has_offset(pieces):
-        lacking.append("{offset}")
-    if lacking:
-        raise ValueError(
-            f"{name} lacks {' and '.join(lacking)}: a later file would get the key of an earlier one and replace it; "
-            f"add {'them' if len(lacking) > 1 else 'it'}, or allow that with exactly_once: false"
-        )
-
-
-def _check_digits(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """Check that a number is never next to another element's digits."""
-    before: Piece | None = None
-    between = ""
-    for piece in pieces:
-        text = _fixed_text(piece, sink)
-        if text is not None:
-            between += text
-            continue
-        digits_only = not between or (between.isascii() and between.isdigit())
-        if before is not None and digits_only and (isinstance(before, Number) or isinstance(piece, Number)):
-            raise ValueError(
-                f"{name}: {_spell(before)} and {_spell(piece)} are next to each other, so that two offsets can get one "
-                "key: write something that is not a digit between them, for example '-'"
-            )
-        before, between = piece, ""
-
-
-def _fixed_text(piece: Piece, sink: "Sink") -> str | None:
-    match piece:
-        case FixedText(text):
-            return text
-        case Extension():
-            return sink.extension
-        case Topic() if len(sink.topics) == 1:
-            return sink.topics[0]
-    return None
-
-
-def _check_beginning(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """Check that the template's text leads neither out of the prefix nor into the index."""
-    first = pieces[0].text if isinstance(pieces[0], FixedText) else ""
-    if first.startswith("/") and sink.root:
-        raise template.template_error(first, 0, "a name is missing between the prefix and '/': take it out")
-    index = sink.index.prefix.rstrip("/") + "/"
-    head = sink.root + first
-    if head.startswith(index):
-        raise ValueError(
-            f"{name}: {head!r} is in the index {index!r}: choose another beginning, or another index.prefix"
-        )
-
-
-def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
-    if any(
-        isinstance(piece, key_pieces.FieldElement | key_pieces.TimeElement) and piece.source == "value"
-        for piece in pieces
-    ):
-        raise ValueError("tombstones: a record without a value has no fields: take {field:…} and times of a field out")
-
-
-def _spell(piece: Piece) -> str:
-    """Return an element as templates write it."""
-    name = key_pieces.get_template_name(piece)
-    path = (piece.name,) if isinstance(piece, HeaderElement) else getattr(piece, "path", ())
-    argument = getattr(piece, "pattern", ".".join(path))
-    return f"{{{name}:{argument}}}" if argument else f"{{{name}}}"

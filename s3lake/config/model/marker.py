@@ -1,34 +1,17 @@
 """The marker of an hour: the object that shows in the bucket that the hour's directory is complete."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal
 
 from s3lake import hours
-from s3lake.config.model.base import ConfigModel, Duration, at_least
+from s3lake.config.model.sink_settings import SinkSettings
 from s3lake.records.layout.pieces import FixedText, Hour, Piece, Topic
 from s3lake.text.dates import joda
-
-if TYPE_CHECKING:
-    from s3lake.config.model.sink import Sink
 
 _NAMES = {"success": "_SUCCESS", "objects": "_objects.json"}
 _YEAR, _YEARS = 2028, range(1971, 2070)  # a leap year, and years that differ in their last two digits
 
 
-class Sealed(ConfigModel):
-    """The expectations of an hour that is over.
-
-    Attributes:
-        within: how long after its end an hour should be sealed, in seconds; the check `sealed_in_time` reports it.
-        marker: an object in the hour's directory once it is sealed: an empty `_SUCCESS`, or `_objects.json`, the list
-            of the hour's objects.
-    """
-
-    within: Annotated[Duration, at_least(1)] = 900.0
-    marker: Literal["none", "success", "objects"] = "none"
-
-
-def pieces(sink: "Sink") -> tuple[Piece, ...]:
+def pieces(sink: SinkSettings) -> tuple[Piece, ...]:
     """Return the pieces of the marker's key below the sink's prefix; none if the sink has no marker.
 
     Raises:
@@ -47,7 +30,7 @@ def pieces(sink: "Sink") -> tuple[Piece, ...]:
     return (*directory, FixedText(name))
 
 
-def build_marker_key(sink: "Sink", topic: str, hour: str) -> str | None:
+def build_marker_key(sink: SinkSettings, topic: str, hour: str) -> str | None:
     """Return the key of the marker of an hour, or None if the sink has no marker."""
     texts = [_spell(piece, topic, hours.start_ms(hour)) for piece in pieces(sink)]
     return sink.root + "".join(texts) if texts else None
@@ -73,7 +56,7 @@ def _directory(layout: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return directory
 
 
-def _find_sharing(directory: tuple[Piece, ...], sink: "Sink") -> str | None:
+def _find_sharing(directory: tuple[Piece, ...], sink: SinkSettings) -> str | None:
     """Return why the directory of an hour also holds other objects, or None if it does not."""
     patterns = tuple(piece.pattern for piece in directory if isinstance(piece, Hour))
     if not patterns:

@@ -1,17 +1,11 @@
 """The rules of a sink for the fields and schemas of its records, and for a micro-batch before it is committed."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from s3lake.config.model.base import ConfigModel, RuleError, at_least, matches
-from s3lake.records.convert.read import converters
-from s3lake.records.convert.read.converters import CONVERTERS
-from s3lake.records.encode.formats import FORMATS
+from s3lake.config.model.base import ConfigModel, at_least, matches
 from s3lake.text.quantities import parse_share
-
-if TYPE_CHECKING:
-    from s3lake.config.model.sink import Sink
 
 OnChange = Literal["evolve", "drop", "dead_letter", "fail"]
 _PATH = matches(r"[^.]+(\.[^.]+)*", "write the path of a field, as order.id")
@@ -66,33 +60,3 @@ class SchemaPolicy(ConfigModel):
 
             contract.make_validator(value)
         return value
-
-    def check(self, sink: "Sink") -> None:
-        """Check the rules that need the whole sink.
-
-        Raises:
-            RuleError: the sink cannot have this policy.
-        """
-        landed, tabular = sink.after_transforms, FORMATS[sink.format.type].tabular
-        is_json = CONVERTERS[landed.converter.value].gives == "json"
-        allowed = converters.list_in_words(lambda converter: converter.gives == "json")
-        flat = sink.envelope is not None and sink.envelope.style == "flat"
-        for name in ("on_new_field", "on_type_change"):
-            if getattr(self, name) != "evolve" and not (tabular and is_json and not flat):
-                raise RuleError(
-                    f"{name} needs columns of values: format avro, parquet or csv, and converter.value {allowed}",
-                    *("schema", name),
-                )
-            if getattr(self, name) == "dead_letter" and sink.errors.tolerance == "none":
-                raise RuleError("dead letters need errors.tolerance: all: set it, or write fail", "schema", name)
-        for name in ("required", "rules"):
-            if getattr(self, name) and not is_json:
-                raise RuleError(f"{name} needs values with fields: converter.value {allowed}", "schema", name)
-        if self.compatibility != "none" and not (tabular and CONVERTERS[landed.converter.value].versioned):
-            versioned = converters.list_in_words(lambda converter: converter.versioned)
-            raise RuleError(
-                f"compatibility is about schemas: format avro, parquet or csv, and converter.value {versioned}",
-                *("schema", "compatibility"),
-            )
-        if self.gate.max_broken is not None and not (self.required or self.rules):
-            raise RuleError("max_broken is about required and rules: give one of them", "schema", "gate", "max_broken")
