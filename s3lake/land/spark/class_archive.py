@@ -15,15 +15,17 @@ from s3lake.land.spark import jars, private_pyspark
 
 WRITING_S = 300.0
 """Until a JVM that writes the archive at its end has ended: 5 s on a quiet machine, minutes on a busy one."""
-_TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints with its version what they hold
-# Java prints on stdout what it leaves out of an archive, and that it goes without one that does not fit.
+_PRINTED = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints them with its version
+# Java prints on stdout what it leaves out of an archive, and that it works without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-_writing: dict[Path, Path] = {}
-"""The archive that this process's JVM writes when it ends, and its name from then on."""
+_ARCHIVE = ".jsa"
+_unfinished: Path | None = None
+"""The file that this process's JVM writes when it ends; None if it writes none. It is then renamed to the archive."""
 
 
 def java_options(java: Path) -> str:
-    """Options with which a JVM of Spark uses the archive, or writes it at its end; nothing where that cannot be."""
+    """Return options with which a JVM of Spark uses the archive, or writes it at its end; empty if neither works."""
+    global _unfinished
     try:
         archive = find_archive(java)
         if archive.exists():
@@ -31,26 +33,25 @@ def java_options(java: Path) -> str:
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""  # a cache that cannot be written: every start costs what it cost before
-    written = archive.with_suffix(f".{os.getpid()}")
-    if not _writing:
+    if _unfinished is None:
         atexit.register(keep)
-    _writing[written] = archive
-    return f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
+    _unfinished = archive.with_suffix(f".{os.getpid()}")
+    return f"-XX:ArchiveClassesAtExit={_unfinished} {_QUIET}"
 
 
 def find_archive(java: Path) -> Path:
     """Return where the archive is, or will be: its name contains the version of Java and of Spark's jars.
 
-    Java checks an archive once more, and goes without one that does not fit.
+    Java checks an archive again, and works without one that does not fit.
     """
-    plain = {name: value for name, value in os.environ.items() if name not in _TOLD}
+    plain = {name: value for name, value in os.environ.items() if name not in _PRINTED}
     version = subprocess.run([java, "-version"], capture_output=True, check=True, env=plain).stderr
     digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
         # Whole seconds: Java compares no more, and a layer of an image may keep no more.
         digest.update(f"{jar} {status.st_size} {int(status.st_mtime)}".encode())
-    return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
+    return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}{_ARCHIVE}"
 
 
 def keep() -> None:
@@ -58,24 +59,33 @@ def keep() -> None:
     process = private_pyspark.find_gateway_process()
     if process is None:  # no session was made
         return
-    while _writing:
-        written, archive = _writing.popitem()
-        try:
-            _await_end(process)
-            written.rename(archive)
-        except (subprocess.TimeoutExpired, FileNotFoundError):
-            continue
-        for left in archive.parent.glob(f"{archive.stem}.*"):
-            if left != archive:  # of processes that were killed, or that are late
-                left.unlink(missing_ok=True)
+    written = _take_unfinished()
+    if written is None:
+        return
+    archive = written.with_suffix(_ARCHIVE)
+    try:
+        _await_end(process)
+        written.rename(archive)
+    except (subprocess.TimeoutExpired, FileNotFoundError):
+        return
+    for left in archive.parent.glob(f"{archive.stem}.*"):
+        if left != archive:  # of processes that were killed, or that are late
+            left.unlink(missing_ok=True)
 
 
 def discard() -> None:
     """Delete what a JVM that was killed has written of its archive."""
-    while _writing:
-        written, _ = _writing.popitem()
+    written = _take_unfinished()
+    if written is not None:
         with contextlib.suppress(OSError):
             written.unlink(missing_ok=True)
+
+
+def _take_unfinished() -> Path | None:
+    """Return the file that is to be renamed or deleted, once: a later call returns None until a JVM writes again."""
+    global _unfinished
+    written, _unfinished = _unfinished, None
+    return written
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> None:
