@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
 from s3lake.records.layout import partition_elements, template
 from s3lake.records.layout import pieces as key_pieces
-from s3lake.records.layout.pieces import Number, Piece
+from s3lake.records.layout.pieces import Number, Piece, TimeUnit
 from s3lake.text.dates import zones
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
@@ -78,7 +78,7 @@ class Time(ConfigModel):
 
     source: Literal["record", "wallclock", "field"] = "record"
     field: str = "timestamp"
-    unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
+    unit: TimeUnit | None = None
     timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
     locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
     duration: Annotated[Duration, at_least(0.001)] | None = None

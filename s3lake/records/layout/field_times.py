@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from s3lake.records.layout.pieces import NoObjectKeyError
+from s3lake.records.schema.columns.types import TICKS, UNITS, Primitive
 from s3lake.text.dates import iso
 from s3lake.text.masking import quote_masked
 
@@ -25,8 +26,6 @@ _YEAR_MS = 31_536_000_000
 _SMALLEST = 10_000_000
 _LAST_MS = 253_402_300_799_999
 _OF_DAY = frozenset({"time", "time_us"})
-_PER_MS = {"timestamp": 1, "timestamp_us": 1_000, "timestamp_ns": 1_000_000}
-_FINE_UNITS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
 
 
 def read_time(value: Any, where: tzinfo, what: str, time: str | None = None, unit: str | None = None) -> int:
@@ -83,7 +82,7 @@ def _read_number(number: int | float, where: tzinfo, what: str, time: str | None
     if time in _OF_DAY:
         raise NoObjectKeyError(f"{what} is a time of day by its schema, and has no date: take a field with a timestamp")
     if time != "date":
-        return number // _PER_MS[time]
+        return number * 1000 // TICKS[Primitive(time)]
     try:
         return round(datetime.combine(date.fromordinal(_EPOCH.toordinal() + number), clock(), where).timestamp()) * 1000
     except (ValueError, OverflowError):
@@ -95,19 +94,12 @@ def _read_count(number: int, what: str, unit: str | None) -> int:
 
     Connect takes milliseconds. Seconds, and days such as 20240115, would all be in 1970 then.
     """
-    match unit:
-        case "seconds":
-            return number * 1000
-        case "microseconds":
-            return number // 1000
-        case "nanoseconds":
-            return number // 1_000_000
-        case None if _SMALLEST <= abs(number) < _YEAR_MS:
-            raise NoObjectKeyError(
-                f"{what} is {number}, which would be in {1970 if number > 0 else 1969} as milliseconds. Set "
-                "layout.time.unit to seconds or to milliseconds"
-            )
-    return number
+    if unit is None and _SMALLEST <= abs(number) < _YEAR_MS:
+        raise NoObjectKeyError(
+            f"{what} is {number}, which would be in {1970 if number > 0 else 1969} as milliseconds. Set "
+            "layout.time.unit to seconds or to milliseconds"
+        )
+    return number * 1000 // UNITS[unit or "milliseconds"]
 
 
 def explain_no_date(epoch_ms: int, what: str, time: str | None, unit: str | None) -> str:
@@ -122,9 +114,9 @@ def explain_no_date(epoch_ms: int, what: str, time: str | None, unit: str | None
         unit: the unit that the number was read in, None for milliseconds.
     """
     reason = f"{what} has no date: {epoch_ms} milliseconds since 1970 is outside of the years 1 to 9999"
-    per_ms = Fraction(1, 1000) if unit == "seconds" else _FINE_UNITS[unit or "milliseconds"]
-    number = abs(epoch_ms) * per_ms
-    proposed = next((name for name, size in _FINE_UNITS.items() if size > per_ms and number <= _LAST_MS * size), None)
+    read_as = UNITS[unit or "milliseconds"]
+    finer = {name: per_s for name, per_s in UNITS.items() if per_s > read_as}
+    proposed = next((name for name, per_s in finer.items() if abs(epoch_ms) * read_as <= _LAST_MS * per_s), None)
     if time is not None or proposed is None:
         return reason
     return f"{reason}. If the number is in {proposed}, set layout.time.unit to {proposed}"

@@ -15,6 +15,7 @@ PaddingType = Literal["left", "right", "none"]
 NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
+TimeUnit = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
 Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
 
 
@@ -125,7 +126,7 @@ class TimeElement:
     locale: str
     bucket_ms: int | None
     toward_zero: bool = False
-    unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
+    unit: TimeUnit | None = None
 
     @property
     def source(self) -> Source | None:

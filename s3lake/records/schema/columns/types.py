@@ -62,7 +62,10 @@ TICKS = {
     Primitive.TIMESTAMP_US: 10**6,
     Primitive.TIMESTAMP_NS: 10**9,
 }
-"""Of times, how many there are in a second."""
+"""How many ticks of each type of times are in a second."""
+
+UNITS = {"milliseconds": 10**3, "seconds": 1, "microseconds": 10**6, "nanoseconds": 10**9}
+"""How many of each unit of time are in a second; milliseconds, Kafka's own, are first."""
 
 
 class Decimal(msgspec.Struct, frozen=True):

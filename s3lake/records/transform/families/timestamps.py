@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from s3lake.records.schema.columns.types import TICKS, Primitive
+from s3lake.records.schema.columns.types import TICKS, UNITS, Primitive
 from s3lake.records.transform.step.option_reader import OptionError, OptionReader
 from s3lake.records.transform.step.record import Step, change_object, change_side, later
 from s3lake.records.transform.step.record_values import (
@@ -30,8 +30,7 @@ TYPED = {
 """How Connect's types of times are printed."""
 TARGETS = ("string", "unix", *TYPED)
 
-_PER_SECOND = {"milliseconds": 1000, "seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
-PRECISIONS = tuple(_PER_SECOND)
+PRECISIONS = tuple(UNITS)
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
 _SECOND = 1_000_000_000
@@ -39,12 +38,12 @@ _SECOND = 1_000_000_000
 
 def from_unix(number: int, precision: str) -> int:
     """Return the nanoseconds since 1970 of a number of this precision."""
-    return number * (_SECOND // _PER_SECOND[precision])
+    return number * (_SECOND // UNITS[precision])
 
 
 def to_unix(epoch_ns: int, precision: str) -> int:
     """Return the number of this precision for a time, cut towards 1970 as in Java."""
-    return _divide(epoch_ns, _SECOND // _PER_SECOND[precision])
+    return _divide(epoch_ns, _SECOND // UNITS[precision])
 
 
 def cut_to_ms(epoch_ns: int) -> int:
@@ -58,9 +57,9 @@ def _divide(number: int, divisor: int) -> int:
 
 def require_unit(value: Any, precision: str, what: str) -> None:
     """Raise a TransformError if the schema of a number has another unit than `unix.precision`."""
-    if not isinstance(value, TimeNumber) or TICKS.get(value.time) == _PER_SECOND[precision]:
+    if not isinstance(value, TimeNumber) or TICKS.get(value.time) == UNITS[precision]:
         return
-    unit = next((name for name, ticks in _PER_SECOND.items() if ticks == TICKS.get(value.time)), "")
+    unit = next((name for name, ticks in UNITS.items() if ticks == TICKS.get(value.time)), "")
     remedies = "converter.times: exact" if not unit else f"unix.precision: {unit}, or converter.times: exact"
     raise TransformError(
         f"{what} is a number of {unit or 'days'} by its schema, and unix.precision is {precision}. Set {remedies}"
@@ -112,7 +111,7 @@ class TimeConversion:
                 return Primitive.DATE
         ticks = TICKS.get(source, 1000)
         if source in (Primitive.INT32, Primitive.INT64) and self.exact:
-            ticks = _PER_SECOND[self.precision]
+            ticks = UNITS[self.precision]
         if self.target == "Time":
             return Primitive.TIME if ticks <= 1000 else Primitive.TIME_US
         fine = {10**6: Primitive.TIMESTAMP_US, 10**9: Primitive.TIMESTAMP_NS}
@@ -198,7 +197,7 @@ def convert_timestamp(options: OptionReader, side: Side) -> Step:
         options.parse("format", lambda _: (pattern.formatter(), pattern.parser()))
     elif target == "string":
         raise OptionError("format is missing; target.type string needs it, for example yyyy-MM-dd", "format")
-    if _PER_SECOND[precision] > 1000 and target != "Date" and not options.exact:
+    if UNITS[precision] > 1000 and target != "Date" and not options.exact:
         options.notices.append(
             f"unix.precision {precision}: what is below the millisecond is cut, as in Kafka Connect; "
             "converter.times: exact keeps it in values with a schema"
