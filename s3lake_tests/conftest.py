@@ -46,13 +46,15 @@ def slow_after(count: int, reason: str, values: Iterable[Any]) -> list[Any]:
 
 
 LONGEST_ID = 40
-"""How many characters of a parameter the name of its test has."""
+"""How many characters of a parameter the name of its test has, if it has several parameters."""
+LONGEST_ONLY_ID = 70
+"""How many it has if one text names the whole case."""
 
 
-def short_id(value: object) -> str:
-    """Return a parameter as the name of its test has it: in one line, and cut where it is too long to be read."""
+def short_id(value: object, longest: int = LONGEST_ID) -> str:
+    """Return a parameter as the name of its test has it: on one line, and cut if it is longer than can be read."""
     text = repr(value)[2:-1] if isinstance(value, bytes) else str(value).encode("unicode_escape").decode()
-    return text if len(text) <= LONGEST_ID else f"{text[:LONGEST_ID]}..."
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 @pytest.hookimpl(tryfirst=True)

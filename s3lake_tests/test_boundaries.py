@@ -284,7 +284,7 @@ def test_verify_imports_only_what_it_may() -> None:
     assert unused == [], "nothing needs these any more"
 
 
-def test_the_reader_of_objects_knows_what_manifests_say_and_nothing_else() -> None:
+def test_the_reader_of_objects_imports_documents_of_the_index_and_nothing_else() -> None:
     imported = {found.imported for found in _ours() if _room(found.importer) == "lake.objects"}
     assert {name for name in imported if _room(name) != "lake.objects"} == OBJECTS_KNOWS
 
@@ -482,7 +482,7 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
     assert [f"{name}: {found[0]}" for name, text in _texts() for found in pattern.finditer(text)] == []
 
 
-def test_no_file_says_where_packages_come_from() -> None:
+def test_no_file_names_the_index_that_packages_come_from() -> None:
     options = r"--(?:extra-)?index-url|--find-links|--trusted-host|\bGOPROXY\b|PIP_(?:EXTRA_)?INDEX_URL"
     addresses = r"https?://[^\s\"'<>)]*/(?:simple|maven2?|pypi|goproxy|artifactory|nexus)\b"
     pattern = re.compile(f"{options}|{addresses}")

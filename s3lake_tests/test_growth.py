@@ -284,7 +284,7 @@ def staged(target: TopicSink, attempt: Attempt, _run: RunTasks, files: int = 1) 
     return Staged(tuple(made), {partition: Read(start, end, read=end - start, landed=end - start)})
 
 
-def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_of_it_included(
+def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_with_its_metadata(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(TopicSink, "stage", staged)

@@ -61,7 +61,7 @@ def test_components_that_are_not_needed_are_left_out_with_what_depends_on_them(s
     ],
     ids=["an index without such data", "no network", "nothing is known", "something is known"],
 )
-def test_an_audit_says_whether_it_could_be_made(program: str, code: int, message: str, tmp_path: Path) -> None:
+def test_an_audit_reports_whether_it_could_be_made(program: str, code: int, message: str, tmp_path: Path) -> None:
     """`pip-audit` reports no finding if its index has no answer."""
     (tmp_path / "pip-audit").write_text(program)
     (tmp_path / "pip-audit").chmod(0o755)

@@ -116,7 +116,7 @@ def _lines(text: str) -> list[int]:
 
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("name", PLACES)
-def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path: Path) -> None:
+def test_no_error_of_a_configuration_shows_a_secret(name: str, words: Words, tmp_path: Path) -> None:
     """Yield the text with each place renamed, made a list, repeated, and next to a key that is refused."""
     text = PLACES[name]
     environment = {name: words.plant(value) for name, value in planted.ENVIRONMENT.items()}
@@ -253,7 +253,7 @@ def test_nothing_that_hours_are_forwarded_to_shows_a_secret(
 
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("address", ["vault.properties", "<<server>>/lake.properties?key=<<key in an address>>"])
-def test_no_error_of_where_a_configuration_is_read_from_tells_one(address: str, words: Words, tmp_path: Path) -> None:
+def test_no_error_of_the_place_of_a_configuration_shows_a_secret(address: str, words: Words, tmp_path: Path) -> None:
     """Vault and a web server, which both refuse."""
     settings = {"VAULT_ADDR": "<<server>>", "VAULT_TOKEN": "<<vault token>>"}
     text = PLACES["aiven.properties"].replace("<<secret key>>", "${vault:secret/lake/s3:key}")

@@ -6,10 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from s3lake_tests.conftest import LONGEST_ID, short_id
 
 ROOT = Path(__file__).parents[1]
 PLACES = ("s3lake_tests", "trials", "benchmarks", "docs")
+LONGEST_NAME = 240
+"""How many characters the name of a test has at most, with its module and parameters."""
 
 
 def _imports(source: str) -> Iterator[str]:
@@ -158,3 +162,9 @@ def test_a_parameter_is_in_the_name_of_its_test_on_one_line_and_cut() -> None:
     assert short_id({"a": 1}) == "{'a': 1}"
     assert short_id("a" * LONGEST_ID) == "a" * LONGEST_ID
     assert short_id("a" * (LONGEST_ID + 1)) == "a" * LONGEST_ID + "..."
+
+
+def test_no_test_has_a_longer_name_than_a_wide_terminal_has_columns(request: pytest.FixtureRequest) -> None:
+    """Of the tests that run with this one: all of them, in a whole suite."""
+    names = [item.nodeid for item in request.session.items]
+    assert [name for name in names if len(name) > LONGEST_NAME] == []

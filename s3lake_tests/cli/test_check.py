@@ -240,7 +240,7 @@ class TestCheck:
         missing = [topic for topic in (known, by_record, unknown) if f"no subject {topic}-value" in outcome.out]
         assert missing == [unknown]
 
-    def test_connect_says_if_the_registry_does_not_list_its_subjects(
+    def test_connect_reports_a_registry_that_does_not_list_its_subjects(
         self, run: Run, lake: Lake, registry: SchemaRegistry, tmp_path: Path
     ) -> None:
         path = tmp_path / "s3lake.yaml"

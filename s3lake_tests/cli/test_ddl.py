@@ -89,7 +89,9 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
         ("spark", "{topic}/date={hour:yyyy}/{partition}-{offset}", (TOPIC,), ["a directory has the name of field"]),
     ],
 )
-def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[str, ...], message: list[str]) -> None:
+def test_notices_state_how_engines_behave(
+    engine: str, template: str, topics: tuple[str, ...], message: list[str]
+) -> None:
     world = Parts(layout={"template": template}, topics=topics, format={"type": "parquet"})
     for partition in (0, 1):
         world.land(b'{"date":1}', partition=partition)
@@ -102,7 +104,7 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     ("engine", "converter", "count"),
     [("athena", "connect_json", 1), ("duckdb", "connect_json", 0), ("athena", "json", 0)],
 )
-def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, count: int) -> None:
+def test_a_notice_warns_that_schemas_of_records_may_move_columns(engine: str, converter: str, count: int) -> None:
     world = landed(
         connect_texts(a="1") if converter == "connect_json" else b'{"a":"1"}',
         format={"type": "csv"},

@@ -55,7 +55,7 @@ def test_show_leaves_out_what_is_beyond_its_limit(run: Run) -> None:
     assert "only the first 1" in result.stderr
 
 
-def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: LakeWithRefusals) -> None:
+def test_replay_lands_dead_letters_and_names_the_commit_of_each(run: Run, lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
     done = rows(run("replay", "--yes", "--json"))
     assert [(one["chosen"], one["landed"], one["done"]) for one in done] == [(3, 2, True), (2, 1, True)]

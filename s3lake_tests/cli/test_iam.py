@@ -51,7 +51,7 @@ def test_objects_are_those_of_index_topic_dead_letters_and_trials(sink: str, obj
     assert sorted(resources(policy(sink))) == sorted(["lake/.indexes/events/*", *(f"lake/{key}" for key in objects)])
 
 
-def test_a_layout_that_begins_with_what_records_say_may_be_anywhere_and_no_uploads_are_listed() -> None:
+def test_a_policy_covers_the_whole_bucket_and_lists_no_uploads_when_the_layout_begins_with_a_field() -> None:
     document = policy(f"{ORDERS}, layout: {{template: '{{field:type}}/{{topic}}+{{partition}}+{{offset}}'}}")
     assert resources(document) == ["lake/*"]
     assert document["Statement"][0]["Action"] == ["s3:ListBucket"]
@@ -125,7 +125,7 @@ def write_config(path: Path, s3: str) -> Path:
     return path
 
 
-def test_the_command_prints_the_policy_and_says_whose_it_is(run: Run, tmp_path: Path) -> None:
+def test_the_command_prints_the_policy_and_names_its_owner(run: Run, tmp_path: Path) -> None:
     outcome = run("iam", write_config(tmp_path / "s3lake.yaml", ROLE))
     assert (outcome.code, json.loads(outcome.out)) == (0, policy(ORDERS))
     assert f"this is the policy of {ARN}" in outcome.err

@@ -59,7 +59,7 @@ def run_command(directory: Path, mark: str, words: list[str], **environment: str
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_command_that_is_told_to_end_while_spark_starts_leaves_no_process(
+def test_a_command_that_is_interrupted_while_spark_starts_leaves_no_process(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     _end_while_starting(tmp_path, number, 1.0)
@@ -69,7 +69,7 @@ def test_a_command_that_is_told_to_end_while_spark_starts_leaves_no_process(
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("tenths", range(0, 50, 5))
-def test_a_command_that_is_told_to_end_at_any_moment_leaves_no_process(
+def test_a_command_that_is_interrupted_at_any_moment_leaves_no_process(
     number: signal.Signals, tenths: int, tmp_path: Path
 ) -> None:
     _end_while_starting(tmp_path, number, tenths / 10)
@@ -80,7 +80,7 @@ def test_a_command_that_is_told_to_end_at_any_moment_leaves_no_process(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after_s", [0.5, 7, 25])
 @pytest.mark.parametrize("options", ["", "--services", "--serve"])
-def test_a_demo_that_is_told_to_end_at_any_moment_leaves_no_process(
+def test_a_demo_that_is_interrupted_at_any_moment_leaves_no_process(
     options: str, after_s: float, number: signal.Signals, tmp_path: Path
 ) -> None:
     _end_after(tmp_path, ["demo", "--records", "2000", *options.split()], number, after_s)
@@ -89,7 +89,7 @@ def test_a_demo_that_is_told_to_end_at_any_moment_leaves_no_process(
 @pytest.mark.slow("the demo and a landing, ended at three moments each")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after_s", [0.5, 7, 12])
-def test_a_landing_of_topics_that_is_told_to_end_at_any_moment_leaves_no_process(
+def test_a_landing_of_topics_that_is_interrupted_at_any_moment_leaves_no_process(
     after_s: float, number: signal.Signals, kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
 ) -> None:
     lake = Lake(kafka, s3_server)
@@ -132,7 +132,7 @@ def _end_while_starting(directory: Path, number: signal.Signals, after_s: float)
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.slow("a landing that a signal ends; other moments are always run")
-def test_a_command_says_that_spark_starts_before_it_has_imported_it(tmp_path: Path) -> None:
+def test_a_command_reports_that_spark_starts_before_it_imports_spark(tmp_path: Path) -> None:
     mark = str(uuid.uuid4())
     with preview(tmp_path, mark) as running:
         assert running.stderr is not None

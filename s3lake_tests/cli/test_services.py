@@ -66,7 +66,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
 
 
 @pytest.mark.usefixtures("jvm")
-def test_demo_serves_kafka_and_s3_alone_until_it_is_told_to_end(tmp_path: Path) -> None:
+def test_demo_serves_kafka_and_s3_alone_until_it_is_interrupted(tmp_path: Path) -> None:
     mark = str(uuid.uuid4())
     command = [Path(sys.executable).parent / "s3lake", "demo", "--services", "--records", "500", "--json"]
     environment = {**os.environ, MARK: mark, "TMPDIR": str(tmp_path)}

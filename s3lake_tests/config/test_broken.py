@@ -20,6 +20,7 @@ from s3lake.records.encode.formats import CODECS, FORMATS
 from s3lake.records.transform.families.class_names import TRANSFORMS, list_short_names
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
+from s3lake_tests.conftest import LONGEST_ONLY_ID, short_id
 
 WORDS = {
     "{NATIVE}": ", ".join([*fields(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
@@ -51,12 +52,14 @@ def _cases() -> Iterator[object]:
         for changes, messages in _blocks(name):
             split = [change.partition("=") for change in changes]
             new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in split}
-            yield pytest.param(bases.properties(base, new), messages, id=f"{name}: {' '.join(changes)}"[:100])
+            yield pytest.param(
+                bases.properties(base, new), messages, id=short_id(f"{name}: {' '.join(changes)}", LONGEST_ONLY_ID)
+            )
     for name, text in (("iggy", bases.IGGY), ("json", bases.JSON), ("native", bases.KAFKA + bases.SINK)):
         for (old, new), messages in _blocks(name):
             before, after = (one[2:].encode().decode("unicode_escape") for one in (old, new))
             assert before in text
-            yield pytest.param(text.replace(before, after, 1), messages, id=f"{name}: {new}"[:100])
+            yield pytest.param(text.replace(before, after, 1), messages, id=short_id(f"{name}: {new}", LONGEST_ONLY_ID))
 
 
 @pytest.mark.parametrize(("text", "messages"), list(_cases()))

@@ -88,7 +88,7 @@ def test_a_file_that_is_not_there_and_two_files_are_refused(environment, message
 
 
 @pytest.mark.parametrize("line", ["no value here", "NAME", "A='unterminated"])
-def test_a_line_that_says_nothing_is_refused_with_its_place(tmp_path, line):
+def test_a_line_that_sets_no_variable_is_refused_with_its_place(tmp_path, line):
     path = tmp_path / "env"
     path.write_text(f"A=1\n{line}\n")
     with pytest.raises(ConfigurationError) as refusal:

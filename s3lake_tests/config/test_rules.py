@@ -57,7 +57,7 @@ def test_a_wrong_key_of_s3lake_and_a_wrong_value_are_errors(
         bases.load(bases.CONFLUENT, changes)
 
 
-def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -> None:
+def test_a_key_that_is_a_comment_has_no_effect_and_its_references_are_not_looked_up() -> None:
     text = bases.JSON.replace(
         '"flush.size"', '"_comment": "${file:/nowhere:x}", "#path.format": "x", "_o": {}, "flush.size"'
     )
@@ -151,7 +151,7 @@ def test_secrets_are_asked_for_in_the_files_own_region(monkeypatch: pytest.Monke
     assert regions == ["eu-central-1"]
 
 
-def test_iggys_own_variable_says_where_its_file_is(tmp_path: Path) -> None:
+def test_a_variable_of_iggy_sets_the_path_of_its_file(tmp_path: Path) -> None:
     path = tmp_path / "sink.toml"
     path.write_text(bases.IGGY)
     loaded = configuration.load_configuration(environment={"IGGY_CONNECTORS_CONFIG_PATH": str(path)})

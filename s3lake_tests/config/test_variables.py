@@ -212,7 +212,7 @@ def test_a_secret_of_either_version_of_vault_is_read_and_asked_for_once(vault: V
     assert len([one for one in vault.asked if not one.startswith("sys/")]) == 1
 
 
-def test_a_vault_that_tells_no_mounts_is_taken_for_version_2(vault: Vault) -> None:
+def test_a_vault_that_lists_no_mounts_is_read_as_version_2(vault: Vault) -> None:
     vault.tells_mounts = False
     variables = {"VAULT_ADDR": vault.url, "VAULT_TOKEN": TOKEN, "VAULT_NAMESPACE": "data"}
     configuration = loaded("${vault:secret/lake/s3:key}", "${vault:secret/lake/s3:secret}", **variables)

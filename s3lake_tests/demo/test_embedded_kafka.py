@@ -58,7 +58,7 @@ def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -
 
 
 @pytest.mark.slow("starts a broker of its own")
-def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_start_reports_the_reason(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "meta.properties").write_text("version=1\ncluster.id=of-another-node\nnode.id=99\n")
@@ -69,7 +69,7 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow("starts a broker of its own")
-def test_a_directory_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_prepared_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file where the directory belongs")
     with pytest.raises(
         KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. Its output:\n."

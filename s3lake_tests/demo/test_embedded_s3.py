@@ -49,7 +49,7 @@ def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.Mo
             assert server.endpoint_url == f"http://127.0.0.1:{free}"
 
 
-def test_a_server_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     binary = tmp_path / "versitygw"
     binary.write_text("#!/bin/sh\necho no luck today; exit 7\n")
     binary.chmod(0o755)

@@ -108,7 +108,7 @@ def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> N
         assert os.getpgid(command.pid) != os.getpgid(0)
 
 
-def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None:
+def test_the_log_can_be_read_after_its_directory_is_deleted(tmp_path: Path) -> None:
     directory = tmp_path / "data"
     directory.mkdir()
     with spawn(["sh", "-c", "echo why; echo it failed >&2; exit 2"], directory / "log", remove=directory) as process:
@@ -117,7 +117,7 @@ def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None
         assert (process.returncode, process.log()) == (2, "why\nit failed")
 
 
-def test_stop_waits_until_the_command_is_gone_and_may_be_called_again(tmp_path: Path) -> None:
+def test_stop_waits_until_the_command_has_ended_and_may_be_called_again(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", "echo $$; exec sleep 3600"], tmp_path / "log")
     until(lambda: bool(process.log()))
     command = int(process.log())

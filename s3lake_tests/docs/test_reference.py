@@ -17,7 +17,7 @@ def test_page_is_up_to_date(page: str) -> None:
     assert written == REFERENCE["PAGES"][page](), "run `make reference`"
 
 
-def test_every_setting_says_what_it_means() -> None:
+def test_every_setting_has_a_description() -> None:
     schema = json_schema()
     parts = {"Config": schema, **schema["$defs"]}
     silent = [

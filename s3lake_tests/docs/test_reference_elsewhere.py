@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.long
-def test_the_pages_are_of_the_code_next_to_the_program_and_it_says_which_it_wrote(tmp_path: Path) -> None:
+def test_the_pages_describe_the_code_next_to_the_program_which_lists_what_it_wrote(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "s3lake", tmp_path / "s3lake", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.png", "__pycache__"))
     errors = tmp_path / "s3lake" / "config" / "model" / "error_handling.py"

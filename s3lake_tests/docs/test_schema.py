@@ -42,7 +42,7 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
     ]
 
 
-def test_a_closed_gate_says_what_the_page_shows() -> None:
+def test_the_error_of_a_closed_gate_is_the_one_that_the_page_shows() -> None:
     world = TopicInMemory(**sink())
     world.produce(0, b'{"id": 1}', b'{"id": 2')
     world.produce(0, b"{")

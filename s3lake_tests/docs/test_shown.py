@@ -28,7 +28,7 @@ from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.source.kafka.client_properties import to_librdkafka
 from s3lake_tests.config.bases import loads
-from s3lake_tests.conftest import short_id
+from s3lake_tests.conftest import LONGEST_ONLY_ID, short_id
 from s3lake_tests.docker.compose import SERVICES, parse_command
 from s3lake_tests.docs.code_blocks import BLOCK, CodeBlock, find_blocks, read_title
 from s3lake_tests.docs.documents import DOCUMENTS, ROOT
@@ -83,7 +83,9 @@ def is_in_the_makefile(target: str) -> bool:
     return bool(re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, id=name) for name, command in shown_commands()])
+@pytest.mark.parametrize(
+    "command", [pytest.param(command, id=short_id(name, LONGEST_ONLY_ID)) for name, command in shown_commands()]
+)
 def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
     program, *arguments = command
     match program.rpartition("/")[2]:
@@ -127,7 +129,7 @@ def _project() -> Any:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-def test_every_extra_is_on_the_page_that_says_how_to_install() -> None:
+def test_every_extra_is_on_the_page_about_installing() -> None:
     table = (ROOT / "docs/install.md").read_text("utf-8").partition("| extra |")[2]
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^(\|[^|]+\|)", table, re.MULTILINE)))
     assert sorted(named) == sorted(_project()["optional-dependencies"])
@@ -325,7 +327,7 @@ def test_a_block_that_is_called_like_a_file_is_that_file(block: CodeBlock) -> No
     assert block.text == (ROOT / read_title(block)).read_text("utf-8")
 
 
-def test_every_block_says_what_it_is_of_and_is_of_a_sort_that_is_looked_at() -> None:
+def test_every_block_names_a_language_that_a_test_reads() -> None:
     looked_at = {"console", "sh", "yaml", "properties", "json", "toml", "python", "sql", "text"}
     every = {block.language for block in find_blocks(*looked_at, "", "ini", "dockerfile", "hcl", "mermaid")}
     assert every <= looked_at, [str(block) for block in find_blocks("")]

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
+from s3lake_tests.conftest import LONGEST_ONLY_ID, short_id
+
 
 def rows(table: str) -> list[Any]:
     """Return the two sides of each row as parameters; an indented line continues its row."""
     found = []
     for line in re.sub(r"\n +", " ", table.strip("\n")).splitlines():
         left, _, right = line.partition("=>")
-        found.append(pytest.param(left.strip(), right.strip(), id=line[:100]))
+        found.append(pytest.param(left.strip(), right.strip(), id=short_id(line, LONGEST_ONLY_ID)))
     return found
 
 

@@ -181,7 +181,7 @@ def test_scrapes_within_seconds_get_the_same_answer(world: MeasuredTopics) -> No
     assert world.kafka.asked == 1
 
 
-def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_same(world: MeasuredTopics) -> None:
+def test_an_unavailable_kafka_is_down_and_counted_and_the_index_is_still_reported(world: MeasuredTopics) -> None:
     world.write("orders", complete(11, 0, 50, landed=45))
     world.kafka.down = True
     world.scrape()
@@ -213,7 +213,7 @@ def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_la
     assert world.scrape()["errors_total orders s3"] >= 1
 
 
-def test_every_metric_is_told_with_its_type_and_what_it_is(world: MeasuredTopics) -> None:
+def test_every_metric_has_its_type_and_a_description(world: MeasuredTopics) -> None:
     landed = complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),))
     world.write("orders", msgspec.structs.replace(landed, took_ms=1_500))
     world.seal("orders", "2026-01-05T08")

@@ -138,7 +138,7 @@ class TestPartitions:
             (", hours_per_run: null", dg.BackfillPolicy.single_run()),
         ],
     )
-    def test_are_landed_by_a_backfill_as_many_a_run_as_the_sink_says(
+    def test_are_landed_by_a_backfill_as_many_a_run_as_the_sink_allows(
         self, setting: str, policy: dg.BackfillPolicy
     ) -> None:
         built = repository(EVENTS.replace("}", f"{setting}}}"))
@@ -235,7 +235,7 @@ class TestFleets:
         assert self.sensors(self.sink(11)) == {"sink_events"}
 
     @pytest.mark.parametrize(("setting", "together"), [("true", True), ("false", False)])
-    def test_are_those_that_the_setting_says(self, setting: str, together: bool) -> None:
+    def test_are_those_of_the_setting(self, setting: str, together: bool) -> None:
         expected = {"sink_events"} if together else {"kafka_t0", "kafka_t1"}
         assert self.sensors(self.sink(2, f", together: {setting}")) == expected
 

@@ -124,7 +124,7 @@ class TestEachJob:
             ("restore", {"into": "new"}, "its envelope does not hold"),
         ],
     )
-    def test_fails_with_the_reason_if_it_cannot_do_what_its_config_says(
+    def test_fails_with_the_reason_if_it_cannot_do_what_its_config_asks(
         self, job: str, config: dict[str, Any], why: str, jobs: Jobs
     ) -> None:
         if job == "restore":

@@ -73,14 +73,14 @@ def sink(url: str = "", converter: Any = "avro", registry: Any = None, **setting
         ("json_schema", "JSON", CLICK, {"page": "Its path.", "ms": "When"}),
     ],
 )
-def test_a_column_is_what_its_field_says(
+def test_a_column_has_the_description_of_its_field(
     converter: str, kind: str, schema: Any, words: dict[str, str], registry: SchemaRegistry
 ) -> None:
     registry.add(schema, kind, subject="orders-value")
     assert describe_columns(sink(registry.url, converter), "orders", INDEX) == words
 
 
-def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
+def test_a_column_has_the_description_of_the_newest_schema_of_records() -> None:
     topic = TopicInMemory(format={"type": "parquet"}, converter={"value": "connect_json"})
     for number, text in enumerate(("The order's key.", "Its key.")):
         fields = [{"field": "id", "type": "int64", "doc": text}, {"field": "city", "type": "string"}]
@@ -131,7 +131,7 @@ def test_a_sink_whose_values_have_no_registered_schema_asks_no_registry(registry
     ("language", "text"),
     [("PROTOBUF", 'syntax = "proto3";'), ("AVRO", '"string"'), ("AVRO", '["null"]'), ("JSON", "true")],
 )
-def test_a_schema_without_fields_says_nothing(language: str, text: str) -> None:
+def test_a_schema_without_fields_has_no_descriptions(language: str, text: str) -> None:
     assert read_descriptions(language, text, {}) == {}
 
 

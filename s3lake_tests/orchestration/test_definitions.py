@@ -104,7 +104,7 @@ def test_the_error_has_a_remedy_if_there_is_no_file(tmp_path: Path, monkeypatch:
         ),
     ],
 )
-def test_a_wrong_configuration_is_told_in_our_words_alone(
+def test_a_wrong_configuration_is_reported_without_a_trace(
     name: str, place: str, text: str, config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dagster shows an error with all that it came from."""
@@ -121,7 +121,7 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
 @pytest.mark.usefixtures("config_file", "impatient")
-def test_sensors_and_the_nightly_clean_are_on_where_the_environment_says_so(
+def test_sensors_and_the_nightly_clean_are_on_when_the_environment_sets_it(
     variable: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("S3LAKE_SENSORS", variable)

@@ -94,7 +94,7 @@ def test_a_module_of_a_project_is_a_code_location(module: str) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_component_of_a_project_says_what_it_is_shown_to_say() -> None:
+def test_a_component_of_a_project_has_the_description_that_its_page_shows() -> None:
     [module] = [module for module in MODULES if "SinkComponent" in module]
     scope: dict[str, Any] = {"__name__": "shown"}
     exec(module, scope)

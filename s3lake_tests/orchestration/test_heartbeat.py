@@ -49,7 +49,7 @@ def status_of(world: SensorTicks, run_id: str) -> dg.DagsterRunStatus:
 
 
 class TestSilence:
-    def test_a_run_that_says_nothing_any_more_is_ended_and_asked_for_again_in_the_same_tick(
+    def test_a_run_whose_heartbeat_stops_is_ended_and_asked_for_again_in_the_same_tick(
         self, world: SensorTicks
     ) -> None:
         dead = run(world, STARTED, OURS | beaten(world))
@@ -71,7 +71,7 @@ class TestSilence:
         world.tick()
         assert status_of(world, busy) == STARTED
 
-    def test_a_run_that_never_said_anything_is_nobodys_unless_a_sensor_asked_for_it(self, world: SensorTicks) -> None:
+    def test_a_run_without_any_heartbeat_is_ended_only_if_a_sensor_asked_for_it(self, world: SensorTicks) -> None:
         asked, foreign = run(world, STARTED, OURS), run(world, STARTED, {}, asset_selection=frozenset({KEY}))
         world.now += FIRST_MS + 5000
         assert len(world.tick().run_requests) == 1
@@ -123,7 +123,7 @@ class TestFailures:
         assert len(world.tick().run_requests) == 1
 
 
-def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_sends_a_heartbeat_when_it_begins_and_again_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "EVERY_S", 0.01)
     beats: list[int] = []
 

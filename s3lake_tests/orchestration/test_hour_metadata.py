@@ -152,7 +152,7 @@ def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
     ]
 
 
-def test_notices_say_what_timestamps_do_not_show() -> None:
+def test_notices_state_what_timestamps_do_not_show() -> None:
     tile = Tile(HOUR, {0: TileRange(5, 9, 9)}, stamped_ahead={0: (9, 7_226_582_400_000)}, before_start={0: 5})
     before, ahead = offset_tables(tile, Sums(), INDEX)["notices"].text.splitlines()
     assert before.startswith(f"5 offsets are before {HOUR}")
@@ -185,7 +185,7 @@ class TestDeadLetters:
         assert places == [("verified-0", offset) for offset in (2, 5, 6, 9, 10)]
         assert all("_dead_letters" in one for one in metadata["objects"].value)
 
-    def test_show_contents_only_if_the_sink_says_so(self) -> None:
+    def test_show_contents_only_if_the_sink_allows_it(self) -> None:
         lake = LakeWithRefusals().land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
         assert "eva" not in str(self.metadata(lake))
         lake.mended(errors={"tolerance": "all", "samples": "contents"})

@@ -166,7 +166,7 @@ class TestIncompleteHours:
         assert refused.value.allow_retries is False
 
     @pytest.mark.slow("a case more of reading through Spark")
-    def test_are_read_as_far_as_they_are_landed_where_the_input_says_so(self, lake: Lake, topic: str) -> None:
+    def test_are_read_as_far_as_they_are_landed_when_the_input_allows_it(self, lake: Lake, topic: str) -> None:
         frame = read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN], allow_incomplete=True)
         assert ids(frame) == [*range(50), *range(59, 64)]
 

@@ -38,7 +38,7 @@ def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTo
 
 
 class TestLog:
-    def test_says_the_plan_each_commit_and_each_hour_between_the_output_and_the_end_of_its_handling(
+    def test_has_the_plan_each_commit_and_each_hour_between_the_output_and_the_end_of_its_handling(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         runs = OneTopic(instance, monkeypatch, batch_records=4)
@@ -54,7 +54,7 @@ class TestLog:
             "HANDLED_OUTPUT",
         ]
 
-    def test_says_of_hours_that_are_complete_that_there_is_nothing_new(self, runs: OneTopic) -> None:
+    def test_reports_of_complete_hours_that_nothing_is_new(self, runs: OneTopic) -> None:
         runs.land()
         runs.again()
         runs.land()
@@ -64,7 +64,7 @@ class TestLog:
             "done, 10 rows in 0 files; nothing new to land; 3 of 3 hours, 100%",
         ]
 
-    def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_has_the_start_of_the_session_and_its_readiness_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installation, "fit", lambda session, **_: session)
         session, message = object(), list[str]()
         spark = log_start(lambda: session, SimpleNamespace(info=message.append), sql=False)
@@ -223,7 +223,7 @@ class TestErrors:
             (Errors(max_retries=0, retry_interval=0.0), 0, 0.0),
         ],
     )
-    def test_a_transient_one_is_retried_as_often_and_as_late_as_the_sink_says(
+    def test_a_transient_one_is_retried_as_often_and_as_late_as_the_sink_sets(
         self, errors: Errors, retries: int, seconds: float
     ) -> None:
         with pytest.raises(dg.RetryRequested) as requested:
@@ -327,7 +327,7 @@ class TestManyTopics:
         assert tries == [FIRST]
         assert group.hours() == {"one": ALL, "two": [], "three": ALL}
 
-    def test_a_mistake_in_the_code_that_one_topic_meets_is_told_with_its_trace(self, group: Group) -> None:
+    def test_a_mistake_in_the_code_that_one_topic_meets_is_reported_with_its_trace(self, group: Group) -> None:
         def before(_: Any) -> None:
             raise ZeroDivisionError("of the test")
 

@@ -66,7 +66,7 @@ def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: RunsWithBody) 
     assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
-def test_a_run_s_config_says_whether_to_rewrite(runs: RunsWithBody) -> None:
+def test_a_run_s_config_sets_whether_to_rewrite(runs: RunsWithBody) -> None:
     def again(context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
         yield s3lake.KafkaHours(context, rewrite=config.rewrite)
 

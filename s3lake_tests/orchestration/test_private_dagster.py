@@ -36,7 +36,7 @@ def test_the_subsets_of_hours_are_subsets_of_dagster() -> None:
     assert isinstance(subset, private_dagster.PartitionsSubset), CHANGE
 
 
-def test_the_message_of_a_run_is_told_from_an_event() -> None:
+def test_the_message_of_a_run_is_distinguished_from_an_event() -> None:
     messages: list[str | None] = []
 
     class Handler(logging.Handler):

@@ -41,7 +41,7 @@ def materialise(asset: dg.AssetsDefinition, **resources: object) -> bool:
 
 
 @pytest.mark.parametrize("annotation", [s3lake.S3Resource, dagster_aws.s3.S3Resource], ids=["ours", "dagster-aws's"])
-def test_an_asset_of_the_project_gets_our_s3_with_all_that_the_configuration_says(
+def test_an_asset_of_the_project_gets_our_s3_with_all_settings_of_the_configuration(
     annotation: Any, config: Config
 ) -> None:
     found: list[Any] = []

@@ -62,7 +62,9 @@ class TestLastFailure:
         assert last_failure(instance, "events", "clicks", 0) is None
 
     @pytest.mark.parametrize("topics", [["orders"], ["clicks", "orders"]], ids=["alone", "with others"])
-    def test_says_why_a_run_could_not_be_started(self, topics: list[str], instance: dg.DagsterInstance) -> None:
+    def test_has_the_reason_why_a_run_could_not_be_started(
+        self, topics: list[str], instance: dg.DagsterInstance
+    ) -> None:
         found = fail_to_start(instance, topics)
         reason = "it could not be started: Unexpected error in IPC client"
         assert last_failure(instance, "events", "orders", 0) == f"run {found}: {reason}"

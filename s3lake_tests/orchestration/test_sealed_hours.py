@@ -73,7 +73,7 @@ class TestRun:
             runs.land()
         assert announced(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
-    def test_says_what_the_hour_holds(self, runs: OneTopic) -> None:
+    def test_has_the_contents_of_the_hour(self, runs: OneTopic) -> None:
         runs.land(FIRST, SECOND)
         metadata = {name: value.value for name, value in events(runs)[1].metadata.items()}
         numbers = {name: metadata[name] for name in ("dagster/row_count", "dagster/size_bytes", "files")}
@@ -99,7 +99,7 @@ class TestRun:
         ]
         assert len(set(versions)) == 2
 
-    def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: OneTopic) -> None:
+    def test_an_hour_that_is_rewritten_before_its_announcement_is_announced_as_landed(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
         rewrite(runs.again(), SECOND)
@@ -193,7 +193,7 @@ class TestSensor:
         tick(runs, known)
         assert announced(runs)[3:] == [(SECOND, "rewrite")]
 
-    def test_remembers_only_what_the_event_log_says(self, runs: OneTopic) -> None:
+    def test_remembers_only_what_is_in_the_event_log(self, runs: OneTopic) -> None:
         runs.land()
         assert tick(runs) == [(FIRST, THIRD)]
         forget(runs)

@@ -108,7 +108,7 @@ def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: Sealed
     assert {one[1] for one in found} == set(hours.span("2026-03-03T10", "2026-03-05T09"))
 
 
-def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: SealedHoursSensor) -> None:
+def test_a_run_of_the_check_has_the_same_results_for_the_requested_hours(world: SealedHoursSensor) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
     tags = dagster_names.range_tags(EIGHT, NINE)

@@ -60,7 +60,7 @@ class TestHoursOfTheIndex:
         monkeypatch.setattr(sealed_hours, "HOURS_PER_TICK", 8)
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
 
-    def test_a_long_way_is_gone_in_runs_of_hours_per_run_the_oldest_first(
+    def test_many_hours_are_landed_in_runs_of_hours_per_run_the_oldest_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world = SensorTicks(monkeypatch, "{name: events, hours_per_run: 2}")
@@ -145,7 +145,7 @@ class TestHoursOfTheIndex:
         assert len(read) <= due_hours.SECOND_LOOKS_PER_TICK + 1
 
     @pytest.mark.usefixtures("few_a_tick")
-    def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: SensorTicks) -> None:
+    def test_hours_whose_tiles_are_missing_do_not_delay_others(self, world: SensorTicks) -> None:
         """A lifecycle rule that expires objects expires the index too."""
         past = list(hours.span("2026-01-01T10", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
@@ -176,7 +176,7 @@ class TestHoursOfTheIndex:
 class TestBacklog:
     """The hour under way, sooner or later."""
 
-    def test_a_tick_says_when_what_waits_is_due_and_it_is(self, world: SensorTicks) -> None:
+    def test_a_tick_reports_when_waiting_offsets_are_due_and_lands_them_then(self, world: SensorTicks) -> None:
         world.write(Tile(HOUR, {0: TileRange(0, 58)}))
         assert world.tick().skip_message == "events: 42 offsets wait; due at 10:40:00 UTC at the latest"
         assert ranges(world.tick(10 * MINUTE_MS)) == [(HOUR, HOUR)]
@@ -304,7 +304,7 @@ class TestObservations:
     def _idle(self, world: SensorTicks) -> None:
         world.write(Tile(HOUR, {0: TileRange(0, 60)}))
 
-    def test_tell_offsets_rate_and_lag(self, world: SensorTicks) -> None:
+    def test_have_offsets_rate_and_lag(self, world: SensorTicks) -> None:
         world.tick()
         world.kafka.logs["orders"] = {0: 100, 1: 50}
         world.now += 500_000
@@ -325,7 +325,7 @@ class TestObservations:
         assert len(world.tick().asset_events) == 1
         assert world.tick(sensor.OBSERVE_EVERY_MS).asset_events == []
 
-    def test_tell_the_lag_again_after_a_landing(self, world: SensorTicks) -> None:
+    def test_have_the_new_lag_after_a_landing(self, world: SensorTicks) -> None:
         world.tick()
         world.write(Tile(HOUR, {0: TileRange(0, 100)}))
         (event,) = world.tick(sensor.OBSERVE_EVERY_MS).asset_events

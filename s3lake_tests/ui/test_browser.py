@@ -61,7 +61,7 @@ def test_a_backfill_lands_tables_of_pandas_and_polars(page: Page, site: Site, pi
 
 
 @pytest.mark.slow("another page of the UI")
-def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, backfill: str, picture: Picture) -> None:
+def test_its_run_reports_hour_by_hour_what_it_does(page: Page, site: Site, backfill: str, picture: Picture) -> None:
     page.goto(f"{backfill}?tab=runs")
     page.locator('a[href*="/runs/"]', has_text="View").first.click()
     page.get_by_placeholder("Filter…").fill("orders, hour")
@@ -74,7 +74,7 @@ def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, backfil
 
 
 @pytest.mark.usefixtures("backfill")
-def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Picture) -> None:
+def test_an_hour_shows_what_was_landed_of_it(page: Page, site: Site, picture: Picture) -> None:
     page.goto(f"{_ORDERS}?view=partitions&partition={site.hours[1]}")
     shown = page.locator("tr")
     for name in ("dagster/row_count", "dagster/size_bytes", "files", "freshness_p95_s"):
@@ -136,7 +136,7 @@ def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
 
 
 @pytest.mark.slow("another page of the UI")
-def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture: Picture) -> None:
+def test_a_run_that_failed_shows_the_reason_in_our_words(page: Page, site: Site, picture: Picture) -> None:
     materialize(page, "/assets/s3/strict/payments", site.hours[0], "1 partition")
     expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=_RUN_MS)
     page.get_by_placeholder("Filter…").fill("step:s3__strict__payments")

@@ -69,7 +69,7 @@ def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_pa
         ("JSON", "", "none"),
     ],
 )
-def test_a_codec_may_say_its_format(form: str, codec: str, native: str) -> None:
+def test_a_codec_may_name_its_format(form: str, codec: str, native: str) -> None:
     found = bases.load(CLOUD, {"output.data.format": form, "compression.codec": codec})
     bases.check(found, f"format.codec: {native}")
 
@@ -100,6 +100,6 @@ def test_the_field_of_a_time_is_read() -> None:
     bases.check(bases.load(CLOUD, {"timestamp.field": ""}), "layout.time.source: wallclock")
 
 
-def test_keys_are_bytes_unless_said() -> None:
+def test_keys_are_bytes_unless_a_format_is_set() -> None:
     bases.check(bases.load(CLOUD), "converter.key: bytes")
     bases.check(bases.load(CLOUD, {"input.key.format": "STRING"}), "converter.key: string")

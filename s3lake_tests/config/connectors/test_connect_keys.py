@@ -167,7 +167,7 @@ def test_keys_are_native_settings(changes: str, expected: str) -> None:
     assert "hush" not in repr(loaded)
 
 
-def test_the_environment_says_what_the_file_does_not() -> None:
+def test_the_environment_sets_what_the_file_leaves_out() -> None:
     loaded = load("-bootstrap.servers + -s3lake.start", **bases.ENVIRONMENT)
     bases.check(loaded, 'kafka.bootstrap_servers: "kafka:9092", start: "2026-11-20T00"')
     assert str(loaded.origins[("sinks", 0, "start")]) == "environment variable S3LAKE_START"

@@ -38,7 +38,7 @@ image | WITHOUT => converter.value: connect_json
 
 
 @pytest.mark.parametrize(("given", "expected"), rows(SETTINGS))
-def test_a_worker_says_what_the_connector_does_not(given: str, expected: str, tmp_path: Path) -> None:
+def test_a_worker_sets_what_the_connector_leaves_out(given: str, expected: str, tmp_path: Path) -> None:
     where, _, changes = given.partition(" | ")
     (tmp_path / "worker.properties").write_text(WORKER)
     environment = IMAGE if where == "image" else {"S3LAKE_WORKER": str(tmp_path / "worker.properties")}

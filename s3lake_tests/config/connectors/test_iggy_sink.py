@@ -177,7 +177,7 @@ def test_a_source_with_the_key_of_a_sink_replaces_no_sink(runtime: Path) -> None
     assert loaded.origins["sinks", 0, "bucket"].file.endswith("sink.toml")
 
 
-def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path) -> None:
+def test_a_connector_with_its_own_s3_has_it_at_its_sink(runtime: Path) -> None:
     connector(runtime, "z.toml", SINK.replace('"lake"', '"zed"').replace("us-east-1", "eu-west-1"))
     loaded = load_file(runtime, {})
     lake, other = loaded.config.sinks
@@ -333,7 +333,7 @@ def test_keys_of_the_server_that_change_nothing_are_noted(runtime: Path, section
     assert remark in bases.remarks_by_key(of_iggy(runtime, section))[key]
 
 
-def test_a_variable_of_the_runtime_says_where_one_connectors_records_are() -> None:
+def test_a_variable_of_the_runtime_sets_the_source_of_one_connector() -> None:
     text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
     variables = {"IGGY_CONNECTORS_IGGY_ADDRESS": "iggy:8090", "IGGY_CONNECTORS_IGGY_PASSWORD": "hunter2"}
     loaded = loads(text, "sink.toml", None, variables)

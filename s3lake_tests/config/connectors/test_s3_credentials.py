@@ -94,5 +94,5 @@ def test_half_a_key_pair_is_refused() -> None:
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("key", [".class", AIVENS])
-def test_a_class_of_awss_own_looks_where_it_says(key: str, name: str) -> None:
+def test_a_class_of_aws_finds_credentials_where_its_name_says(key: str, name: str) -> None:
     bases.check(load(f"WITHOUT_KEYS + {key}={name}"), f"s3.credentials: {CLASSES[name]}")

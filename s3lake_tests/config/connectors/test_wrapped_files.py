@@ -39,7 +39,7 @@ def given(text: str, file: str = "orders-sink.json", **environment: str) -> Load
     return loads(text, file, None, environment)
 
 
-def test_a_file_without_a_name_takes_its_own_and_says_so() -> None:
+def test_a_sink_without_a_name_is_called_after_its_file_with_a_notice() -> None:
     loaded = given(json.dumps(NAMELESS), "dir/orders-sink.json.tmpl")
     assert loaded.config.sinks[0].name == "orders-sink"
     assert loaded.connectors["orders-sink"].name == "orders-sink"

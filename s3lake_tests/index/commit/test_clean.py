@@ -83,7 +83,7 @@ def test_the_manifest_is_kept_until_no_late_object_can_appear_any_more(dead: Wor
     assert not list(dead.bucket.list(dead.index.manifest_key(hour(0), "c1").removesuffix(".json")))
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(dead: World):
+def test_a_dry_run_reports_what_it_would_do_and_changes_nothing(dead: World):
     before = dict(dead.bucket.objects), dict(dead.bucket.uploads)
 
     assert run(dead, days=1, dry_run=True) == [Cleaned(hour(0), "c1", 3, "fence and sweep")]
@@ -332,7 +332,7 @@ def test_replaced_objects_stay_while_a_table_cannot_follow(
     assert bool(caplog.text) == bool(message)
 
 
-def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
+def test_manifests_of_an_hour_whose_tile_is_missing_are_kept():
     index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.record(Manifest("a", "orders", "2026-11-20T05", {}))
 

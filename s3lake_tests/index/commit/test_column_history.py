@@ -59,7 +59,7 @@ def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit
     assert [step.commit for step in list_column_steps(index)] == ["c2", "c2"]
 
 
-def test_a_step_says_hour_commit_and_change_and_whether_columns_began_with_it(index: TopicIndex):
+def test_a_step_has_hour_commit_and_change_and_whether_columns_began_with_it(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"})
     record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "expired", (NOTE,)))
 

@@ -52,7 +52,7 @@ def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, 
     assert pauses == []
 
 
-def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
+def test_no_more_requests_are_under_way_at_once_than_the_pace_allows():
     threads = commit_files.map_in_parallel(lambda _: sleep(0.01) or threading.get_ident(), range(8), Pace(parallel=2))
 
     assert len(set(threads)) == 2

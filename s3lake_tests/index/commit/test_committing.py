@@ -123,7 +123,7 @@ def test_staged_files_are_dropped_when_their_manifest_cannot_be_written(
     assert list(index.store.list_uploads("")) == []
 
 
-def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
+def test_a_manifest_has_all_that_was_planned_and_staged(index: TopicIndex):
     index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
     batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
     attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)

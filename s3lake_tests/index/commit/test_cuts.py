@@ -65,7 +65,7 @@ def asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", slow_after(6, "more of the same stories", range(60 * EXAMPLES)))
-def test_each_record_of_the_log_is_in_one_listed_file_or_told_to_be_gone(seed: int) -> None:
+def test_each_record_of_the_log_is_in_one_listed_file_or_reported_as_lost(seed: int) -> None:
     rng = random.Random(seed)
     with World(mute=("I4", "I5", "I9", "I14", "REWRITES")) as world:
         world.kafka = kafka = Electing()

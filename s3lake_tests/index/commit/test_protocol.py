@@ -335,7 +335,7 @@ def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: Worl
     assert list(world.view().data) == ["data/orders/0+0~c2", "data/orders/0+5", "data/orders/0+7"]
 
 
-def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
+def test_a_writer_whose_own_upload_vanished_reports_that_nothing_is_visible(world: World):
     open_and_close.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     missing = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
@@ -358,7 +358,7 @@ def test_a_pending_commit_without_a_manifest_is_rolled_back_and_not_waited_for(w
     assert tile(world, 0).burnt
 
 
-def test_garbage_that_may_not_be_deleted_stops_no_landing_and_is_told_of_when_all_is_landed(world: World, caplog):
+def test_garbage_that_may_not_be_deleted_stops_no_landing_and_is_reported_when_all_is_landed(world: World, caplog):
     world.bucket.circumstances = Circumstances(keeps_data=True)
     interrupted(world)
     world.lose_upload(min(world.bucket.uploads))
@@ -438,7 +438,7 @@ def test_an_object_is_in_the_way_only_where_the_sink_writes(index: TopicIndex):
     assert protocol.prepare_tile(index, hour(0))[0].foreign == ()
 
 
-def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
+def test_the_next_write_goes_on_when_the_foreign_object_is_deleted(world: World):
     meeting_foreign(world)
     world.remove_foreign()
 

@@ -201,7 +201,9 @@ class TestOtherProcess:
         assert topic.close() is None
         assert (topic.tile(FIRST), topic.head.hours) == (changed, ((FIRST, FIRST),))
 
-    def test_a_tile_that_another_process_has_closed_in_the_same_way_is_gone_on_from(self, topic: QuietTopic) -> None:
+    def test_a_topic_goes_on_from_a_tile_that_another_process_has_closed_in_the_same_way(
+        self, topic: QuietTopic
+    ) -> None:
         open_and_close.close_hour(topic.index, topic.offsets, topic.head, FIRST, ms(90))
         assert topic.close() is not None
         assert topic.head.hours == ((FIRST, SECOND),)

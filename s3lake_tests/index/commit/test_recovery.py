@@ -45,7 +45,7 @@ def manifest(commit: str, *keys: str, **more: object) -> Manifest:
     [(NOW_MS - 2_500, 2_500), (NOW_MS, 0), (NOW_MS + 1, 0), (0, 0)],
     ids=["two seconds and a half ago", "now", "by a clock that goes before", "at an unknown time"],
 )
-def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: object, index: TopicIndex):
+def test_a_tile_has_the_duration_of_its_newest_commit(begun_ms: int, took_ms: object, index: TopicIndex):
     tile = Tile(FIVE, {0: TileRange(0, 5, 0)}, pending="new", took_ms=7)
 
     assert recovery.roll_commit_forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms

@@ -35,7 +35,7 @@ def stored(index: TopicIndex) -> TopicIndex:
 
 
 @pytest.mark.parametrize(("replaced", "batch"), BEGUN.values(), ids=BEGUN)
-def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
+def test_an_attempt_covers_what_its_commits_did_replaces_them_and_has_the_reason(
     replaced: list[Manifest], batch: Batch, stored: TopicIndex
 ):
     attempt = begin_replacement(stored, FIVE, replaced, "erase")
@@ -175,7 +175,7 @@ def refused(world: World, number: int) -> str:
     return str(caught.value)
 
 
-def test_a_rewrite_waits_for_a_topic_that_the_index_knows_and_says_why_it_replaces(whole: World):
+def test_a_rewrite_waits_for_a_topic_that_the_index_knows_and_has_the_reason_of_its_replacement(whole: World):
     whole.kafka.waited_for = False
     head, _ = whole.index.head()
     attempt = begin_rewrite(whole.index, whole.kafka, head, hour(0))

@@ -78,7 +78,7 @@ def test_two_that_write_it_at_once_write_it_once(monkeypatch: pytest.MonkeyPatch
     assert CONTENT in store.objects[KEY][1].metadata
 
 
-def test_a_store_that_never_carries_it_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_never_writes_a_marker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryStore, "put", lambda *_, **__: None)
     with pytest.raises(StoreConflictError, match="is being written by others"):
         renew_marker(MemoryStore(), KEY, TILE, b"")

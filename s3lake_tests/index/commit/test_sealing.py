@@ -73,7 +73,7 @@ class TestHour:
             ({"sums": Sums(offsets=10, read=10, landed=9, records=9)}, "its files do not explain its offsets"),
         ],
     )
-    def test_that_is_not_says_why(self, changes: dict[str, object], why: str, world: IndexOfHours) -> None:
+    def test_that_is_not_sealed_has_a_reason(self, changes: dict[str, object], why: str, world: IndexOfHours) -> None:
         world.write(world.tile(1, **changes))
         assert world.sealing.flaw(NINE) == why
 

@@ -113,7 +113,7 @@ def test_expired_intervals_that_touch_are_one(index: TopicIndex):
 @pytest.mark.parametrize(
     ("now_ms", "wait"), [(10_000, Wait(9, 3_000, 6_000)), (5_000, Wait(9, 0, 1_000)), (1_000, Wait(9, 0, 0))]
 )
-def test_records_have_waited_since_the_newest_and_the_oldest_of_all_that_say_when(now_ms: int, wait: Wait):
+def test_waits_are_measured_from_the_newest_and_the_oldest_known_time(now_ms: int, wait: Wait):
     reads = [
         Read(0, 5, read=4, oldest_ms=5_000, newest_ms=7_000),
         Read(5, 9, read=5, oldest_ms=4_000, newest_ms=6_000),
@@ -123,5 +123,5 @@ def test_records_have_waited_since_the_newest_and_the_oldest_of_all_that_say_whe
     assert measure_waits(reads, now_ms) == (wait,)
 
 
-def test_records_that_do_not_say_when_have_waited_for_nobody_knows_how_long():
+def test_records_without_a_time_have_no_waits():
     assert measure_waits([Read(0, 5, read=5)], 10_000) == ()

@@ -256,7 +256,7 @@ def behind(world: World) -> World:
     return world
 
 
-def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind: World):
+def test_accepted_records_that_are_landed_from_there_on_are_not_counted_as_expired(behind: World):
     go_on(behind, 3)
 
     assert [tile(behind, number).partitions[1] for number in range(4)] == [
@@ -269,7 +269,7 @@ def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind:
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
 
 
-def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_of_them(behind: World):
+def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_finds_nothing_wrong(behind: World):
     behind.minute = 250
     go_on(behind, 3)
 
@@ -418,7 +418,7 @@ def test_read_records_are_the_log_if_its_leader_was_elected_before(unlanded: Wor
     check(unlanded, begin(unlanded, 0))
 
 
-def test_records_that_wait_where_others_are_landed_are_told_first(unlanded: World):
+def test_waiting_records_are_reported_before_lost_landed_ones(unlanded: World):
     attempt = begin(unlanded, 0)
     unlanded.kafka.elect(0, end=4)
     unlanded.kafka.elect(1, end=3)

@@ -62,14 +62,14 @@ def test_the_address_of_an_object_depends_on_the_connection(settings: dict[str, 
         ({"ca_file": __file__, "verify": False}, __file__),
     ],
 )
-def test_a_certificate_is_checked_as_the_connection_says(
+def test_a_certificate_is_checked_as_the_connection_sets(
     settings: dict[str, Any], checks: bool | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     assert client.make_client(replace(PLACE, **settings))._endpoint.http_session._verify == checks
 
 
-def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_missing_certificates_are_refused_before_any_request(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"s3\.ca_file .*/ca\.pem: no such file where this runs"):
         client.make_client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
 

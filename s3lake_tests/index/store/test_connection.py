@@ -147,7 +147,7 @@ def test_an_endpoint_of_the_environment_is_not_taken_for_aws(monkeypatch: pytest
     assert page(region="eu-north-1") is None
 
 
-def test_a_link_to_objects_of_another_store_leads_where_the_configuration_says() -> None:
+def test_a_link_to_objects_of_another_store_leads_to_the_configured_console() -> None:
     store = {"endpoint_url": "http://minio:9000"}
     assert page(**store) is None
     shown = page("raw/a b/", **store, console="https://minio:9001/browser/{bucket}/{prefix}")

@@ -123,7 +123,7 @@ class TestObjects:
         assert second not in (None, first)
         assert body(store, prefix + "a") == b"two"
 
-    def test_a_deleted_object_is_gone(self, store: Store, prefix: str) -> None:
+    def test_a_deleted_object_is_missing(self, store: Store, prefix: str) -> None:
         store.put(prefix + "a", b"one")
         store.delete(prefix + "a")
         assert store.get(prefix + "a") is None
@@ -269,7 +269,7 @@ class TestMultipart:
         assert store.complete_upload(prefix + "a", id, parts) == "missing"
         assert store.get(prefix + "a") is None
 
-    def test_aborting_what_is_gone_is_no_error(self, store: Store, prefix: str) -> None:
+    def test_aborting_a_missing_upload_is_no_error(self, store: Store, prefix: str) -> None:
         id, parts = upload(store, prefix + "a", b"one")
         store.abort_upload(prefix + "a", id)
         store.abort_upload(prefix + "a", id)

@@ -161,7 +161,7 @@ def test_credentials_are_looked_for_in_the_one_place_that_is_named(
     assert signed_by(server) == access
 
 
-def test_a_place_without_credentials_is_told_though_another_one_has_some(
+def test_a_source_without_credentials_is_refused_though_another_one_has_some(
     server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAVARIABLE")

@@ -53,7 +53,7 @@ def test_an_object_of_another_commit_or_size_is_not_read(commit: str, size: int)
         open_object(store, "a", size, "c").read()
 
 
-def test_an_object_that_is_gone_is_not_read() -> None:
+def test_a_missing_object_is_not_read() -> None:
     with pytest.raises(DataLossError, match="s3://memory/a of commit c is missing"):
         open_object(MemoryStore(), "a", 3, "c").read()
 

@@ -92,7 +92,7 @@ def test_uploads_under_way_are_listed_page_by_page_with_the_moment_they_began(se
     ]
 
 
-def test_an_object_is_written_with_its_metadata_and_unless_it_is_said_without_a_condition(server: Scripted) -> None:
+def test_an_object_is_written_with_its_metadata_and_without_a_condition_by_default(server: Scripted) -> None:
     assert server.store().put("raw/k", b"body", metadata={"s3lake-commit": "c1"}) == '"e"'
     assert (server.asked, server.bodies) == (["PUT /lake/raw/k"], [b"body"])
     assert server.headers[0]["x-amz-meta-s3lake-commit"] == "c1"
@@ -132,7 +132,7 @@ def test_an_upload_is_completed_of_its_parts_in_their_order(
     assert server.headers[0].get("if-none-match") == condition
 
 
-def test_a_store_in_memory_says_what_was_tagged() -> None:
+def test_a_store_in_memory_has_the_tags_of_its_objects() -> None:
     store = MemoryStore()
     store.tag_offsets("raw/k", 7, 12, 5)
     assert store.tagged == {"raw/k": (7, 12, 5)}

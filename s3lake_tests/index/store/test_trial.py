@@ -241,7 +241,7 @@ def test_a_failed_end_of_an_upload_does_not_hide_the_error_of_the_trial() -> Non
         try_store(Both("lake"), "p", "raw/")
 
 
-def test_an_upload_that_came_to_nothing_says_nothing_of_the_store() -> None:
+def test_the_trial_of_a_store_that_loses_an_upload_is_an_error_without_a_verdict() -> None:
     with pytest.raises(
         StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'missing'"
     ):

@@ -327,7 +327,7 @@ def find_outcome(store: S3Store, server: Scripted, answers: list[Response], oper
         [answering(500, STARTED.body)],
         [answering(500, COMPLETED.body)],
     ],
-    ids=lambda answers: f"{answers[0].status} {answers[0].body.decode()[:80]}",
+    ids=lambda answers: short_id(f"{answers[0].status} {answers[0].body.decode().rpartition('?>')[2]}"),
 )
 def test_an_answer_means_what_it_means_to_boto3(
     server: Scripted, direct: S3Store, answers: list[Response], operation: str

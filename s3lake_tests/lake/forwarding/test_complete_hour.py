@@ -54,8 +54,9 @@ METADATA = {"topic": "clicks", "partition": 0, "timestamp": at(START, 10)}
         ),
         ("format: {type: text}, converter: {value: string}", [{"value": text} for text in VALUES], [None, None]),
     ],
+    ids=["json", "json array", "parquet", "avro", "record in json", "record in parquet", "flat json", "text"],
 )
-def test_a_row_is_what_its_object_holds_of_the_record_and_has_an_offset_where_the_envelope_says_it(
+def test_a_row_is_what_its_object_holds_of_the_record_and_has_an_offset_when_the_envelope_does(
     land: Land, settings: str, documents: list[Any], offsets: list[int | None]
 ) -> None:
     given = rows(land(settings=settings))

@@ -40,7 +40,9 @@ def ids(system: System) -> list[int]:
     return sorted(row["record"]["id"] for row in system.find())
 
 
-def test_the_ledger_says_what_an_hour_was(in_postgres: System, database: "psycopg.Connection[Any]", land: Land) -> None:
+def test_the_ledger_has_the_content_of_an_hour(
+    in_postgres: System, database: "psycopg.Connection[Any]", land: Land
+) -> None:
     hour = hour_of(land())
     forward_hour(hour, in_postgres.open())
     [entry] = database.execute("SELECT sink, topic, bucket, commits, offsets, rows FROM events_hours").fetchall()
@@ -116,7 +118,7 @@ def shelf(s3_server: EmbeddedS3, tmp_path: Path) -> Shelf:
 
 @_MORE
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
-def test_an_asset_forwards_its_hours_and_says_what_the_ledger_has(
+def test_an_asset_forwards_its_hours_with_the_content_of_the_ledger_in_its_metadata(
     shelf: Shelf, in_postgres: System, conninfo: str
 ) -> None:
     path = Path(shelf.configuration())

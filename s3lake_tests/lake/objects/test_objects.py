@@ -232,7 +232,7 @@ def test_csv_is_parsed_into_the_recorded_types(header: bool) -> None:
     assert rows(body, "csv", recorded=FLAT, header=header) == [full, *texts]
 
 
-def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
+def test_csv_of_one_column_distinguishes_null_from_an_empty_text() -> None:
     found = rows(b'"value"\n""\n\n"x"\n', "csv", value="string", framing=LINES)
     assert values(found) == ["", None, "x"]
 

@@ -44,7 +44,7 @@ def test_an_input_has_each_value_in_its_own_column(world: Parts) -> None:
     assert rows(world) == RECORDS
 
 
-def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> None:
+def test_a_person_is_erased_by_the_column_that_identifies_the_person(world: Parts) -> None:
     erase_hour(holding(world), HOUR, EraseConditions(Condition("a = '3' OR c = '6'"), None))
     assert rows(world) == [RECORDS[0], *RECORDS[3:]]
     assert world.verified().clean
@@ -57,7 +57,7 @@ def test_a_forwarded_row_has_each_value_under_its_own_name(world: Parts) -> None
     assert [{name: text for name, text in row.items() if text is not None} for row in documents] == RECORDS
 
 
-def test_files_say_their_columns_in_their_order(world: Parts) -> None:
+def test_files_have_their_columns_in_order(world: Parts) -> None:
     listed = list_committed_files("lake", holding(world).manifests(HOUR) or [], {})
     assert [one.schema.names for one in listed] == [list(one) for one in RECORDS]
 

@@ -123,7 +123,7 @@ def test_a_dead_letter_without_a_record_is_found() -> None:
     assert report.duplicated == 1
 
 
-def test_fewer_dead_letters_than_the_manifest_says_are_found() -> None:
+def test_verify_finds_an_object_with_fewer_dead_letters_than_its_manifest_has() -> None:
     world = with_dead_letters(dead_letter_line(1, encoded(BAD)))
     _, dead = world.manifests["c1"].files
     world.overwrite(dead, b"")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from s3lake_tests.conftest import short_id
 from s3lake_tests.lake.verify.staged_records import stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed
@@ -53,7 +54,7 @@ def test_declared_columns_hold_the_value_or_refuse_it(form: str, type: str) -> N
         DECIMAL,
         *({**DECIMAL, "parameters": {"scale": scale}} for scale in ("100", "100000", "999999999", "-999999999")),
     ],
-    ids=json.dumps,
+    ids=short_id,
 )
 def test_json_with_its_schema_lands_or_is_refused(form: str, schema: dict[str, Any]) -> None:
     struct = json.dumps({"type": "struct", "fields": [{**schema, "field": "a"}]}).encode()
@@ -66,7 +67,7 @@ def test_json_with_its_schema_lands_or_is_refused(form: str, schema: dict[str, A
 @pytest.mark.parametrize(
     "property",
     [{"type": "integer"}, {"type": "number"}, {"type": "string"}, {}, {"title": DECIMAL["name"], "type": "number"}],
-    ids=json.dumps,
+    ids=short_id,
 )
 @pytest.mark.parametrize("default", [{}, {"b": {"type": "integer", "default": 1}}], ids=len)
 def test_json_schema_lands_or_is_refused(

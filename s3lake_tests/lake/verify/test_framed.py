@@ -152,7 +152,7 @@ JSON_VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 @pytest.mark.parametrize("touched", [0, 3, 4, 5])
-def test_writer_and_verifier_agree_on_what_a_json_schema_says(
+def test_writer_and_verifier_agree_on_the_meaning_of_a_json_schema(
     registry: SchemaRegistry, format: str, touched: int
 ) -> None:
     schema = {"properties": PROPERTIES, "definitions": {"to": TO}, "required": ["id"]}

@@ -101,7 +101,7 @@ print(*(name for name in sys.modules if name.startswith({rooms})))
 
 
 @pytest.mark.long
-def test_verify_imports_no_room_of_the_writer_but_where_it_says_so() -> None:
+def test_verify_imports_no_room_of_the_writer_except_where_it_is_listed() -> None:
     inner = ("convert", "encode", "layout", "transform")
     rooms = ("s3lake.land", *(f"s3lake.records.{room}" for room in inner))
     run = subprocess.run(

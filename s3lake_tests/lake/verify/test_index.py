@@ -124,7 +124,7 @@ def test_late_records_are_counted_by_their_timestamp(world: VerifiedTopic) -> No
 
 
 @pytest.mark.parametrize(("records", "impossible"), [(7, False), (0, True), (9, True)])
-def test_a_file_with_other_records_than_the_manifest_says_is_found(
+def test_verify_finds_a_file_with_other_records_than_its_manifest_has(
     world: VerifiedTopic, records: int, impossible: bool
 ) -> None:
     file = world.landed(VALUES)

@@ -106,7 +106,7 @@ def test_equal_values_count_as_often_as_they_are(world: VerifiedTopic) -> None:
     assert "row 4" in texts(report, "duplicated")[0]
 
 
-def test_an_object_that_is_gone_is_named_with_all_its_records(world: VerifiedTopic) -> None:
+def test_a_missing_object_is_named_with_all_its_records(world: VerifiedTopic) -> None:
     file = world.landed(VALUES)
     world.store.delete(file.key)
     report = world.verify()

@@ -188,7 +188,7 @@ def test_hours_before_a_connector_stopped_or_a_topic_was_given_up_are_not_due(wo
     assert list(named(world, now_ms=at(4, 30))) == [(hour(2), hour(2)), (hour(3), hour(3)), (hour(4), hour(4))]
 
 
-def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: VerifiedTopic) -> None:
+def test_tiles_of_a_former_topic_are_not_compared_with_the_present_topics_offsets(world: VerifiedTopic) -> None:
     world.tiles[HOUR] = Tile(HOUR, {0: TileRange(0, 50, 60)})
     world.log.topic_id = "two"
     assert named(world, now_ms=at(2, 30)) == {

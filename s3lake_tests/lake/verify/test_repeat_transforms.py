@@ -177,7 +177,7 @@ def test_a_commit_of_other_transforms_is_counted_and_clean(sink: dict[str, Any],
     assert not world.verify().clean
 
 
-def test_a_commit_of_sql_is_counted_and_its_rows_and_kafkas_records_are_as_many_as_it_says() -> None:
+def test_a_commit_of_sql_has_as_many_rows_and_records_of_kafka_as_its_counts() -> None:
     world = VerifiedTopic(sql={"select": "id"})
     for value in (b'{"id":1,"b":2}', b'{"id":2}'):
         world.record(value)

@@ -50,12 +50,16 @@ def locks(
 
 
 @pytest.mark.parametrize(("objects", "options", "offsets"), FOUND.values(), ids=FOUND)
-def test_locks_say_the_next_offset(objects: dict[str, Any], options: dict[str, Any], offsets: dict[int, int]) -> None:
+def test_locks_contain_the_next_offset(
+    objects: dict[str, Any], options: dict[str, Any], offsets: dict[int, int]
+) -> None:
     assert locks(objects, **options) == (offsets, {})
 
 
 @pytest.mark.parametrize(("objects", "group", "problem"), PROBLEMS.values(), ids=PROBLEMS)
-def test_locks_that_do_not_say_it_are_a_problem(objects: dict[str, Any], group: dict[int, int], problem: str) -> None:
+def test_locks_without_the_next_offset_are_a_problem(
+    objects: dict[str, Any], group: dict[int, int], problem: str
+) -> None:
     assert locks(objects, group=group, by_value=True) == ({}, {1: problem})
 
 

@@ -53,7 +53,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("pattern", "prefix", "keys"), VECTORS)
-def test_a_key_tells_partition_and_offset_and_only_what_can_be_one_is_listed(
+def test_a_key_has_partition_and_offset_and_only_possible_keys_are_listed(
     pattern: NamePattern, prefix: str, keys: dict[str, tuple[int, int] | None]
 ) -> None:
     assert {key: pattern.parse(f"{prefix}{key}") for key in keys} == keys
@@ -61,7 +61,7 @@ def test_a_key_tells_partition_and_offset_and_only_what_can_be_one_is_listed(
 
 
 @pytest.mark.parametrize("template", ["{key}", "{topic}-{partition}-{key}"])
-def test_names_without_an_offset_tell_nothing(template: str) -> None:
+def test_names_without_an_offset_are_not_read(template: str) -> None:
     assert named("t", "", template, exactly_once=False) is None
 
 

@@ -121,7 +121,7 @@ def assert_changed(world: Parts, change: Change, place: str = "") -> None:
 
 
 @ALL
-def test_a_change_keeps_each_record_or_says_where_it_is(name: str) -> None:
+def test_a_change_keeps_each_record_or_reports_where_it_is(name: str) -> None:
     world, change = landed(), CHANGES[name]
     configure(world, change.settings)
     change.run(holding(world))
@@ -152,7 +152,7 @@ def test_objects_that_another_writer_has_replaced_are_found_where_they_are_now(n
     assert world.store.uploads == {}
 
 
-def test_an_object_that_is_gone_although_its_commit_is_listed_is_a_loss() -> None:
+def test_an_object_that_is_missing_although_its_commit_is_listed_is_a_loss() -> None:
     world = landed()
     lost = next(key for key in world.bodies() if key.endswith(".json") and "bob" in key)
     del world.store.objects[lost]

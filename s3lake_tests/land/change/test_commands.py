@@ -17,7 +17,9 @@ def objects(shelf: Shelf) -> list[str]:
     return list(shelf.index.store.list("orders/"))
 
 
-def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_has_nothing_to_do(shelf: Shelf) -> None:
+def test_erase_reports_what_it_would_erase_erases_it_from_objects_and_table_and_then_has_nothing_to_do(
+    shelf: Shelf,
+) -> None:
     config, first = shelf.configuration(), shelf.commit(FIVE)
     shelf.commit(SIX, pa.table({"id": [10, 11], "type": ["c", "c"]}))
     shelf.table().sync()

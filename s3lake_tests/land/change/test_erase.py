@@ -158,7 +158,7 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
     assert manifest.refusal_reasons == ()
 
 
-def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:
+def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_are_reported_with_the_remedy() -> None:
     world = Parts().land(value(ALICE, 1), b"no JSON " + ALICE.encode())
     before = dict(world.store.objects)
     with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
@@ -172,7 +172,7 @@ def test_a_column_that_the_condition_has_in_a_text_alone_is_not_missing() -> Non
     assert Condition("contains(value, 'x') OR User = 'y'").find_missing(data, dead_letters) == ["user"]
 
 
-def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and_quotes_no_row() -> None:
+def test_a_condition_on_an_unknown_column_is_refused_with_the_known_columns_and_quotes_no_row() -> None:
     world = Parts().land(value(BOB, 1))
     with pytest.raises(ConfigurationError, match=r"--where cannot be asked of .*Its columns are: value string"):
         list(erase_hours(holding(world), [HOUR], person("user = 'x'"), yes=False))
@@ -245,14 +245,14 @@ def test_a_condition_over_all_of_a_row_does_not_see_its_number() -> None:
     assert Condition("contains(CAST(rows AS VARCHAR), 'user b')").rows(batch, "key") == list(range(1, 50, 3))
 
 
-def test_records_that_cannot_be_told_apart_are_refused() -> None:
+def test_records_that_cannot_be_distinguished_are_refused() -> None:
     world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"}).land(b"a", b"b")
     with pytest.raises(ConfigurationError, match="cannot be separated"):
         list(erase_hours(holding(world), [HOUR], person(), yes=False))
 
 
 @pytest.mark.parametrize("left_to_do", [True, False])
-def test_an_erase_that_is_fenced_between_two_groups_says_what_it_does_not_count(
+def test_an_erase_that_is_fenced_between_two_groups_reports_what_it_does_not_count(
     left_to_do: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = Parts()
@@ -293,7 +293,7 @@ def test_a_record_that_is_lost_next_to_the_erased_ones_is_found() -> None:
     assert report.missing == 1
 
 
-def test_an_hour_that_is_under_way_is_said_and_stays() -> None:
+def test_an_hour_that_is_not_complete_is_reported_and_stays() -> None:
     world = Parts().land(value(ALICE, 1))
     tile = world.tiles[HOUR]
     open_spans = {one: msgspec.structs.replace(span, end=None) for one, span in tile.partitions.items()}

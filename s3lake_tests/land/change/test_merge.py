@@ -15,7 +15,6 @@ from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.protocol import Committed
 from s3lake.land.change.compact import CompactOptions, find_join_blocker, merge, plan_outputs
 from s3lake.land.change.hour_change import CannotChange
-from s3lake_tests.conftest import short_id
 from s3lake_tests.kit.targets import target_of
 from s3lake_tests.lake.verify.world import HOUR, TOPIC
 from s3lake_tests.land.change.parts import Parts, number_values
@@ -152,7 +151,7 @@ def test_dead_letters_are_carried() -> None:
     world.verify_clean()
 
 
-def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() -> None:
+def test_names_have_the_last_offset_and_the_count_of_the_merged_file() -> None:
     world = Parts(layout={"template": "{topic}/{partition}-{offset:03}-{last_offset:03}-{records}"})
     for number in range(3):
         world.land(*number_values(number, number))
@@ -195,9 +194,12 @@ WALLCLOCK = {"layout": {**OTHER_WALLCLOCK, "template": "{time:HH}/{topic}/{parti
         ({}, {"layout": {"template": LAYOUT + "{last_offset}"}}, "some of it was landed with another layout"),
         (WALLCLOCK, {"layout": OTHER_WALLCLOCK}, "some of it was landed with another layout"),
     ],
-    ids=short_id,
+    ids=[
+        *("at least once", "a span of files", "csv without a header", "a timestamp in names"),
+        *("other nulls", "another codec", "another converter", "another template", "another wallclock"),
+    ],
 )
-def test_an_hour_whose_files_cannot_be_joined_stays_as_it_is_and_says_why(
+def test_an_hour_whose_files_cannot_be_joined_stays_as_it_is_with_a_reason(
     was: dict[str, Any], now: dict[str, Any] | None, why: str
 ) -> None:
     world = two_files(**was)
@@ -206,7 +208,7 @@ def test_an_hour_whose_files_cannot_be_joined_stays_as_it_is_and_says_why(
     assert left_alone(world).startswith(why)
 
 
-def test_a_file_that_is_not_what_its_manifest_says_stays() -> None:
+def test_a_file_that_differs_from_its_manifest_stays() -> None:
     world = two_files(format={"type": "parquet"})
     (file,) = world.manifests["c1"].files
     world.change("c1", files=(msgspec.structs.replace(file, records=3),))
@@ -224,7 +226,7 @@ def test_an_object_of_another_commit_is_a_loss() -> None:
 
 
 @pytest.mark.parametrize(("size", "count", "made"), [(0, 0, 1), (-1, 0, 2), (0, -1, 2)])
-def test_an_output_file_may_be_just_as_large_as_its_rule_says(size: int, count: int, made: int) -> None:
+def test_an_output_file_may_be_as_large_as_its_rule_allows(size: int, count: int, made: int) -> None:
     manifests = list(two_files().manifests.values())
     both = sum(file.bytes for manifest in manifests for file in manifest.files)
     assert len(plan_outputs(manifests, CompactOptions(both + size, 4 + count))) == made

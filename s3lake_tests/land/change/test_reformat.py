@@ -95,7 +95,7 @@ def test_the_uuids_of_avro_are_those_of_parquet() -> None:
     world.verify_clean()
 
 
-def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
+def test_offsets_of_files_stay_within_the_known_ranges_when_rows_have_no_offsets() -> None:
     world = changed(landed(), layout={"partition_by": ["user"]})
     (before,) = holding(world).manifests(HOUR) or []
     run_change("reformat", holding(world))
@@ -122,7 +122,7 @@ def offsets(world: Parts) -> list[tuple[int, int, int]]:
     return sorted((file.first_offset, file.last_offset, file.records) for file in files)
 
 
-def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_between_them() -> None:
+def test_rows_with_offsets_keep_them_when_another_file_has_records_between_them() -> None:
     sink = {**BETWEEN, "envelope": RECORD, "nulls": "write"}
     world = Parts(**sink).land(connect(1), None, connect(2))
     assert offsets(world) == [(0, 2, 2), (1, 1, 1)]
@@ -132,7 +132,7 @@ def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_bet
     now.verify_clean()
 
 
-def test_files_whose_offset_ranges_overlap_have_names_of_their_own_when_rows_do_not_say_their_offsets() -> None:
+def test_files_whose_offset_ranges_overlap_have_names_of_their_own_when_rows_have_no_offsets() -> None:
     world = Parts(**BETWEEN)
     world.land(*(connect(n) if n % 2 == 0 else connect("x", "string", "b") for n in range(8)))
     now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 2}})
@@ -171,7 +171,7 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
         ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
         ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
     ],
-    ids=short_id,
+    ids=["from columns", "a new envelope", "an envelope of iggy", "sidecars", "a narrow column"],
 )
 def test_an_impossible_reformat_has_its_reason_and_leaves_the_hour(
     was: dict[str, Any], now: dict[str, Any], why: str

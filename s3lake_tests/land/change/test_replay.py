@@ -83,7 +83,7 @@ def test_a_reason_is_found_as_it_is_counted() -> None:
     assert [one.landed for one in lake.replay(f"layout: {normalize_reason(message)}")] == [2]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(lake: LakeWithRefusals) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(lake: LakeWithRefusals) -> None:
     lake.mended(**MENDED)
     before = dict(lake.store.objects)
     would = lake.replay(dry_run=True)

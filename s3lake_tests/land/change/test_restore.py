@@ -108,7 +108,7 @@ def test_properties_that_librdkafka_refuses_are_an_error_without_their_secrets()
         restore_records(Restore(holding(landed()), [HOUR], "back"), "nowhere:1", properties)
 
 
-def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
+def test_a_restore_of_records_without_some_parts_needs_these_parts_to_be_named() -> None:
     world = Parts().land(b'{"n":1}')
     with pytest.raises(ConfigurationError, match="--without key --without headers --without timestamp"):
         _ = Restore(holding(world), [HOUR], "back").planned

@@ -68,7 +68,7 @@ def test_a_new_field_that_fails_leaves_nothing_and_its_error_ends_the_run() -> N
     assert made.store.uploads == {}
 
 
-def test_a_dead_letter_says_which_field_was_new() -> None:
+def test_a_dead_letter_names_the_field_that_was_new() -> None:
     made = world(schema={"on_new_field": "dead_letter"}, **TOLERANT)
     _, second = land(made.target(), [FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (1, 2)
@@ -85,7 +85,7 @@ GATES = [
 
 @pytest.mark.parametrize(("gate", "words"), GATES, ids=["rows", "dead letters", "rules"])
 @pytest.mark.parametrize("exactly_once", [True, False])
-def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
+def test_a_closed_gate_leaves_nothing_and_its_error_has_hour_figure_and_remedy(
     gate: dict[str, Any], words: str, exactly_once: bool
 ) -> None:
     made = TopicInMemory(**PARQUET, **TOLERANT, exactly_once=exactly_once, schema={"required": ["id"], "gate": gate})

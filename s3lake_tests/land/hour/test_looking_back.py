@@ -33,7 +33,7 @@ def test_after_each_commit_the_landed_offsets_are_published(world: UnstagedTopic
     assert published == [{TOPIC: {0: 4}}, {TOPIC: {0: 8}}, {TOPIC: {0: 10}}]
 
 
-def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: UnstagedTopic) -> None:
+def test_landed_offsets_are_those_of_the_newest_tile_with_a_landed_record(world: UnstagedTopic) -> None:
     land(world.target(), [FIRST])
     newer = Tile(SECOND, {0: TileRange(10, 13)})
     assert world.target().find_landed_offsets([newer]) == {0: 13}
@@ -47,7 +47,9 @@ def test_an_hour_that_was_not_landed_is_empty_and_nothing_of_it_is_new(world: Un
     assert (landed.tile, list(landed.manifests), landed.new) == (Tile(FIRST, {}), [], 0)
 
 
-def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: UnstagedTopic) -> None:
+def test_a_rewritten_hour_is_reported_with_its_own_commits_after_the_replaced_ones_are_deleted(
+    world: UnstagedTopic,
+) -> None:
     target = world.target()
     land(target, [FIRST])
     landed = rewrite(target, FIRST)

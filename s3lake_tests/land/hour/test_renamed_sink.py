@@ -9,7 +9,7 @@ from s3lake_tests.kit.lake import START, Lake, at, values
 FORMER, NEW = "events", "orders"
 
 
-def test_a_renamed_sink_says_what_to_do_and_then_lands_nothing_twice(lake: Lake) -> None:
+def test_a_renamed_sink_is_refused_with_the_remedy_and_then_lands_nothing_twice(lake: Lake) -> None:
     topic = lake.filled(values(10), at(START, 5))
     land(lake.target(topic, now_ms=at(START, 30), name=FORMER), [START])
     before = {key: lake.body(key) for key in lake.objects()}

@@ -337,7 +337,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     assert (file.rows, file.hour, file.schema.names) == (1, HOUR, ["n"])
 
 
-def test_verify_says_that_kafka_has_nothing_to_compare_with() -> None:
+def test_verify_reports_that_kafka_has_nothing_to_compare_with() -> None:
     target = target_of()
     land_table(target, HOUR, numbers(1))
     with pytest.raises(ConfigurationError, match="holds tables that an asset handed in"):

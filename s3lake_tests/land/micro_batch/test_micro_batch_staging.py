@@ -36,7 +36,7 @@ def keys(made: TopicInMemory) -> list[str]:
         ({"flush": {"count": 2}, "layout": {"partition_by": ["id"]}}, [(0, 10)]),
     ],
 )
-def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_records_say_where_they_go(
+def test_each_offset_is_read_by_one_task_and_a_long_range_by_several_unless_fields_are_in_the_key(
     settings: dict[str, Any], tasks: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_request, "TASK_RECORDS", 2)

@@ -145,7 +145,7 @@ def test_lines_land_below_the_path_of_a_file_of_iggy(preview: Preview) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_check_and_convert_take_every_one_and_tell_no_secret(run: Run, tmp_path: Path, name: str) -> None:
+def test_check_and_convert_take_every_connector_and_print_no_secret(run: Run, tmp_path: Path, name: str) -> None:
     config = tmp_path / "connector"
     config.write_text(CONFIGURATIONS[name])
     checked, notices_of_check = run("check", config)

@@ -65,7 +65,7 @@ def refused(of: Preview) -> list[tuple[int, int]]:
         ("avro", b"[]"),
     ],
 )
-def test_an_empty_list_or_object_is_refused_where_the_schema_of_another_record_says_a_number(
+def test_an_empty_list_or_object_is_refused_when_the_schema_of_another_record_has_a_number(
     format: str, hollow: bytes
 ) -> None:
     plain = b'{"a":%b,"b":"y"}' % hollow
@@ -84,7 +84,7 @@ def test_an_empty_list_is_refused_inside_of_an_envelope(key: str) -> None:
     assert refused(of) == [(0, 1)]
 
 
-def test_an_empty_list_lands_as_one_where_the_schema_of_another_record_says_a_list() -> None:
+def test_an_empty_list_lands_as_a_list_when_the_schema_of_another_record_has_a_list() -> None:
     of = landed([b'{"a":[],"b":"y"}', of_a({"type": "array", "items": {"type": "int64"}}, [1])])
     assert (rows(of), refused(of)) == ([[{"b": "y", "a": []}], [{"a": [1]}]], [])
 

@@ -25,7 +25,9 @@ def session(cache: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.slow("starts sessions in processes of their own")
 @pytest.mark.usefixtures("jvm")
-def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_the_same_whatever_options_the_environment_gives_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
     java = jars.find_java()
     archive = class_archive.find_archive(java)

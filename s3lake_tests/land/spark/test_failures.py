@@ -61,7 +61,7 @@ class TestTasks:
         assert isinstance(error, SparkUnavailableError)
         assert str(error).startswith("Spark went away while landing topic 'orders' into sink events: ")
 
-    def test_that_fail_with_an_error_of_python_are_terminal_and_told_in_a_line(self, spark: "SparkSession") -> None:
+    def test_that_fail_with_an_error_of_python_are_terminal_and_reported_in_a_line(self, spark: "SparkSession") -> None:
         error = meaning_of(spark, errs)
         assert isinstance(error, TaskFailedError)
         assert "ZeroDivisionError: by nothing. Nothing of this micro-batch is visible" in str(error)
@@ -97,7 +97,7 @@ class TestTexts:
         assert isinstance(error, TerminalError)
         assert str(error).startswith("Spark failed while reading: [SOMETHING_ODD] it is odd. ")
 
-    def test_say_which_exception_of_java_it_was(self) -> None:
+    def test_name_the_exception_of_java(self) -> None:
         text = "An error occurred while calling o59.x.\n: java.lang.IllegalStateException: no master\n\tat java.lang.X"
         error = translate_spark_error(PySparkException(text), "starting")
         assert str(error).startswith("Spark failed while starting: java.lang.IllegalStateException: no master. ")

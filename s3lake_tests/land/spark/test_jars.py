@@ -103,7 +103,7 @@ def test_ivy_settings_of_the_environment_are_used(
     assert f"-settings {settings}" in java_calls.read_text()
 
 
-def test_a_failed_resolution_shows_the_end_of_what_ivy_said_and_may_be_retried(
+def test_a_failed_resolution_shows_the_end_of_the_output_of_ivy_and_may_be_retried(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = (
@@ -148,7 +148,7 @@ def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.M
         jars.find_java()
 
 
-def test_a_missing_java_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="No Java found: JAVA_HOME is not set and PATH has no java") as missing:

@@ -81,7 +81,7 @@ class TestAddresses:
             ("sc://spark/;session_id=2", "sc://spark/;session_id=2;user_id=s3lake"),
         ],
     )
-    def test_name_user_and_session_and_keep_what_they_say_themselves(self, given: str, address: str) -> None:
+    def test_name_user_and_session_and_keep_their_own_options(self, given: str, address: str) -> None:
         assert shared.address(given, "1") == address
 
     @pytest.mark.long
@@ -115,12 +115,12 @@ class TestAddresses:
 @pytest.mark.slow("starts a Spark Connect server of its own")
 @pytest.mark.usefixtures("jvm")
 class TestServer:
-    def test_says_that_it_serves_and_one_that_is_missing_is_a_failure(self, server: str) -> None:
+    def test_answers_a_check_and_a_missing_server_fails_it(self, server: str) -> None:
         (port,) = free_ports(1)
         assert (_check(server).returncode, _check(f"sc://127.0.0.1:{port}").returncode) == (0, 3)
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_that_is_told_to_end_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
+    def test_that_is_interrupted_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
         with SparkServer(tmp_path / "home") as running:
             client(WORKERS, running.ready()["serves"])
             assert any("s3lake.land.task.worker_daemon" in " ".join(one.cmdline()) for one in marked(running.mark))

@@ -32,7 +32,7 @@ def test_every_count_of_several_tasks_is_their_sum_and_times_are_the_outermost()
     assert merge_reads([{0: one}, {0: other}]) == merge_reads([{0: other}, {0: one}]) == {0: whole}
 
 
-def test_a_task_whose_records_have_no_time_says_nothing_of_times() -> None:
+def test_a_task_whose_records_have_no_time_reports_no_times() -> None:
     assert merge_reads([{0: Read(0, 1)}, {0: Read(1, 2, oldest_ms=5, newest_ms=6)}]) == {
         0: Read(0, 2, oldest_ms=5, newest_ms=6)
     }

@@ -64,12 +64,12 @@ def test_records_land_in_files_of_their_topic_partition(bucket: TaskBucket) -> N
     assert counted(done) == {0: Read(0, 3, read=3, landed=3)}
 
 
-def test_a_task_that_reads_nothing_says_that_it_read_nothing(bucket: TaskBucket) -> None:
+def test_a_task_that_reads_nothing_reports_that_it_read_nothing(bucket: TaskBucket) -> None:
     assert run_batches(build_task(bucket)) == [Done([], {}, {})]
     assert bucket.store.uploads == {}
 
 
-def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: TaskBucket) -> None:
+def test_two_topic_partitions_in_one_batch_are_kept_apart(bucket: TaskBucket) -> None:
     records = [
         TaskRecord(b"1", partition=1, offset=7),
         TaskRecord(b"2", partition=0, offset=40),
@@ -203,7 +203,7 @@ def test_neither_key_nor_headers_are_read_if_no_bad_record_is_tolerated(bucket: 
     ],
 )
 @pytest.mark.parametrize("tolerance", ["none", "all"])
-def test_a_refused_record_is_logged_as_far_as_the_sink_says(
+def test_a_refused_record_is_logged_as_far_as_the_sink_allows(
     bucket: TaskBucket, caplog: pytest.LogCaptureFixture, tolerance: str, log: str, lines: list[str]
 ) -> None:
     with caplog.at_level(logging.WARNING):

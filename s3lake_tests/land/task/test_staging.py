@@ -88,7 +88,7 @@ def events(count: int, seed: int = 0) -> pa.BinaryArray:
 # Reports
 
 
-def test_a_report_says_all_that_a_manifest_needs() -> None:
+def test_a_report_has_all_that_a_manifest_needs() -> None:
     store = MemoryStore()
     files = staging(store)
     add(files, 7, lines(b"one", b"three"))
@@ -172,7 +172,9 @@ def test_incompressible_lines_are_not_larger_than_they_may_be() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
-def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]], span: int) -> None:
+def test_no_file_spans_more_time_than_allowed_and_each_is_closed_as_late_as_possible(
+    batches: list[list[int]], span: int
+) -> None:
     files = staging(MemoryStore(), flush={"span": f"{span}ms"})
     first = 0
     for batch in batches:
@@ -203,7 +205,7 @@ def test_a_span_counts_no_record_of_another_output_partition(field: bool) -> Non
     ]
 
 
-def test_a_name_tells_the_times_of_its_own_records() -> None:
+def test_a_name_contains_the_times_of_its_own_records() -> None:
     template = "{field:a}/{partition}-{offset}_{min_timestamp}_{max_timestamp}"
     files = staging(MemoryStore(), layout={"template": template})
     files.add(0, groups(files, *"xy"), rows(offsets(0, 2), lines(b"v", b"v"), [1_000, 60_000]))
@@ -281,7 +283,7 @@ def test_a_file_is_full_by_what_its_sidecars_hold_too() -> None:
 # Names that are known at the end
 
 
-def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
+def test_a_name_may_contain_what_only_the_closed_file_knows() -> None:
     store = MemoryStore()
     files = staging(store, layout={"connector_names": True}, flush={"count": 2})
     add(files, 5, lines(b"a", b"b", b"c"), [300, 100, 200])

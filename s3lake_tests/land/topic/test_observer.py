@@ -157,7 +157,7 @@ def test_an_hour_of_several_commits_is_done_when_they_are_merged() -> None:
     assert merged().lines[-2:] == [("merged", FIRST, "3 commits of 3 files became one of 1"), ("done", FIRST, 4)]
 
 
-def test_an_hour_whose_files_cannot_be_joined_is_done_and_why_is_told() -> None:
+def test_an_hour_whose_files_cannot_be_joined_is_done_and_the_reason_is_reported() -> None:
     *_, outcome, done = merged(format=UNJOINABLE).lines
     words = "its small files stay: of CSV without header lines each file may have columns of its own"
     assert (outcome, done) == (("merged", FIRST, words), ("done", FIRST, 3))

@@ -153,7 +153,7 @@ def unfit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchingSite]:
         yield site
 
 
-def test_run_starts_in_a_new_process_and_says_why_when_the_location_cannot_be_preloaded(unfit: LaunchingSite) -> None:
+def test_run_starts_in_a_new_process_with_a_reason_when_the_location_cannot_be_preloaded(unfit: LaunchingSite) -> None:
     run_id = unfit.launch("reporting")
     unfit.wait_for_end(run_id)
     assert unfit.status(run_id) == dg.DagsterRunStatus.SUCCESS

@@ -58,7 +58,7 @@ def test_values_are_not_copied_when_all_records_are_kept() -> None:
     assert data(converted).buffers()[2].address == records.column("value").buffers()[2].address
 
 
-def test_conflicts_are_told_by_the_row_of_the_batch() -> None:
+def test_conflicts_are_reported_by_the_row_of_the_batch() -> None:
     converted = convert(conversion(format="parquet"), None, b"{", b'{"a":"x"}', b'{"a":1}', columns={"a": "int64"})
     assert converted.refused[2] == "field 'a' is string, the sink's files have int64"
     assert (kept(converted), converted.skipped) == ([3], 1)
@@ -168,7 +168,7 @@ def test_recorded_columns_of_another_format_are_left_out_and_stay_recorded() -> 
         assert (data(converted).schema.names, to_document(converted.columns)) == (names, recorded)
 
 
-def test_a_conversion_is_what_the_sink_says_and_travels_to_the_workers() -> None:
+def test_a_conversion_has_the_settings_of_the_sink_and_travels_to_the_workers() -> None:
     sink = Sink(
         name="s",
         topics=("t",),

@@ -70,7 +70,7 @@ def test_fields_under_a_null_record_are_not_written() -> None:
         ({NAME: b"Order"}, "Order", None),
     ],
 )
-def test_the_record_is_called_what_the_schema_says(metadata: Any, name: str, namespace: str | None) -> None:
+def test_the_record_has_the_name_of_the_schema(metadata: Any, name: str, namespace: str | None) -> None:
     schema = write_schema(pa.schema([("a", pa.int64())], metadata=metadata))
     assert (schema["name"], schema.get("namespace")) == (name, namespace)
 
@@ -85,7 +85,7 @@ def test_records_never_share_a_name() -> None:
 
 
 @pytest.mark.parametrize(("codec", "stored"), [("none", "null"), ("zstd", "zstandard"), ("xz", "xz")])
-def test_the_header_says_codec_and_schema(codec: str, stored: str) -> None:
+def test_the_header_has_codec_and_schema(codec: str, stored: str) -> None:
     reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", codec), [NULLS])))
     assert reader.metadata["avro.codec"] == stored
     assert json.loads(reader.metadata["avro.schema"]) == write_schema(EVERYTHING)

@@ -63,7 +63,7 @@ def test_a_codec_that_a_format_cannot_take_is_an_error_that_names_the_others(typ
         Format(type=type, codec=codec)
 
 
-def test_the_error_for_lzo_says_why() -> None:
+def test_the_error_for_lzo_has_the_reason() -> None:
     with pytest.raises(ValidationError, match="Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark"):
         Format(type="parquet", codec="lzo")
 

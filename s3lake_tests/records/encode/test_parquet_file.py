@@ -64,7 +64,7 @@ CODECS = ["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_file_says_its_codec(codec: str) -> None:
+def test_a_file_names_its_codec(codec: str) -> None:
     file = File(codec)
     file.encoder.write(batch(row(1), row(2)))
     stored = file.closed().metadata.row_group(0).column(0).compression

@@ -111,7 +111,7 @@ def test_a_full_queue_is_waited_for() -> None:
     ],
     ids=["unauthorised", "timed out", "too large", "no answer", "queue full"],
 )
-def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -> None:
+def test_the_task_fails_for_now_with_the_reason(producer: FakeProducer, why: str) -> None:
     with pytest.raises(KafkaUnavailableError) as failed:
         sent(producer, replace(DEAD_LETTER_TARGET, timeout_s=0.05))
     message = str(failed.value)

@@ -82,9 +82,7 @@ class TestEndsOfManyTopics:
 
 
 class TestSnapshot:
-    def test_tells_the_timestamp_of_the_first_record_after_the_hour(
-        self, topics: Topics, offsets: KafkaOffsets
-    ) -> None:
+    def test_has_the_timestamp_of_the_first_record_after_the_hour(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.topic(partitions=3, message_timestamp_after_max_ms=str(2**63 - 1))
         in_microseconds = at(HOUR, 1) * 1000
         write(topics, topic, [at(HOUR), in_microseconds, at(HOUR, 2)], partition=0)

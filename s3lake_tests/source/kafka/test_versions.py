@@ -139,7 +139,7 @@ def test_each_codec_and_transaction_of_both_producers_is_landed(
     assert landed_ids(world) == expected
 
 
-def test_the_time_of_the_append_decides_where_the_topic_says_so(
+def test_the_time_of_the_append_decides_the_hour_when_the_topic_is_set_to_it(
     world: Lake, broker: EmbeddedKafka, producers: Sequence[JavaProducer | Librdkafka]
 ) -> None:
     topic, began = world.topic(message_timestamp_type="LogAppendTime"), hours.now_ms()

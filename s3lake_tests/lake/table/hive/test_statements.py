@@ -186,12 +186,12 @@ def test_duckdb_reads_partitions(tmp_path: Path) -> None:
     [(["0.parquet", "1.parquet"], ".parquet"), (["0.json", "1.json.gz"], ""), (["a.b-0-7"], ""), (["a.0007"], "")],
     ids=short_id,
 )
-def test_names_that_end_alike_tell_files_from_markers(names: list[str], ending: str) -> None:
+def test_a_common_ending_distinguishes_files_from_markers(names: list[str], ending: str) -> None:
     assert table([f"raw/{name}" for name in names]).ending == ending
 
 
 @pytest.mark.parametrize("header", [True, False])
-def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
+def test_duckdb_finds_the_columns_of_csv(tmp_path: Path, header: bool) -> None:
     keys = [key.replace("parquet", "csv").replace("'", "_") for key in TYPES]
     lines = [("id,type,price", '1,"a",1.5'), ("id,type,price,note", '2,"b;c",,""')]
     for key, (names, row) in zip(keys, lines, strict=True):
@@ -272,7 +272,7 @@ def test_duckdb_reads_an_array_of_json(tmp_path: Path) -> None:
     assert in_duckdb(made, tmp_path, "SELECT id, x FROM lake.orders ORDER BY id") == [(1, None), (2, "y")]
 
 
-def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
+def test_spark_reads_the_values_of_csv(tmp_path: Path, spark: "SparkSession") -> None:
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
     assert in_spark(spark, ENGINES["spark"](written(tmp_path, texts), "lake"), tmp_path) == expected
@@ -317,7 +317,7 @@ def test_glue_gets_the_names_of_fields_as_they_are() -> None:
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.slow("a case more of reading by Spark or Hive")
-def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
+def test_hives_reader_reads_the_values_of_csv(tmp_path: Path) -> None:
     """The class that Athena and Glue read with, and its settings."""
     made = written(tmp_path, TEXTS)
     (document,) = map(json.loads, glue.format_documents(made, "lake"))

@@ -20,7 +20,7 @@ def run(*words: str, code: int = 0) -> str:
     return done.stdout
 
 
-def test_sync_says_what_it_would_do_does_it_and_then_has_nothing_to_do(shelf: Shelf) -> None:
+def test_sync_reports_what_it_would_do_does_it_and_then_has_nothing_to_do(shelf: Shelf) -> None:
     config = shelf.configuration()
     shelf.commit(FIVE)
     shelf.commit(SIX, files=2)
@@ -44,7 +44,7 @@ def test_sync_of_a_range_leaves_the_other_hours(shelf: Shelf) -> None:
     assert [json.loads(line)[name] for name in ("hours", "rows", "done")] == [[SIX], 10, True]
 
 
-def test_a_table_that_cannot_follow_is_told_by_the_exit_code(shelf: Shelf) -> None:
+def test_a_table_that_cannot_follow_gives_an_exit_code(shelf: Shelf) -> None:
     shelf.commit(FIVE, pa.table({"landed_hour": [1]}))
     assert run("table", "sync", shelf.configuration(), "--yes", code=3) == ""
 

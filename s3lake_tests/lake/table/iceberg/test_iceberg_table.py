@@ -43,7 +43,7 @@ def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
     assert loaded(shelf).scan(row_filter="landed_hour = '2026-11-20T06:00:00+00:00'").count() == 10
 
 
-def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_sealed(shelf: Shelf) -> None:
+def test_a_snapshot_has_its_commits_offsets_and_hours_and_the_last_sealed_hour(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
     head, etag = shelf.index.head()
     shelf.index.swap(shelf.index.head_key, head.revise(sealed=Watermark(FIVE, SIX)), etag)
@@ -281,7 +281,7 @@ class TestOthers:
         assert len(rows(shelf)) == 20
         assert shelf.table().sync() == []
 
-    def test_a_table_tells_other_programs_that_its_files_are_not_theirs(self, shelf: Shelf) -> None:
+    def test_a_table_has_properties_that_keep_other_programs_from_deleting_its_files(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
         shelf.table().sync()
         assert loaded(shelf).properties["gc.enabled"] == "false"

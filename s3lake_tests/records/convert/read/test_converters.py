@@ -60,6 +60,6 @@ def test_a_layout_finds_their_fields() -> None:
     assert list(made) == ["t/a=1/t(0_000000000000).json", "t/a=2/t(0_000000000001).json"]
 
 
-def test_the_model_says_which_converters_there_are() -> None:
+def test_the_model_lists_all_converters() -> None:
     with pytest.raises(ValidationError, match="'boolean' or 'pairs'"):
         sink(converter={"value": "pears"})

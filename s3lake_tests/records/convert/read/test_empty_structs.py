@@ -157,7 +157,7 @@ def expected(converter: str, place: str, *, is_set: bool) -> Any:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("converter", "place"), PLACES)
-def test_a_struct_without_fields_tells_set_from_unset(
+def test_a_struct_without_fields_distinguishes_set_from_unset(
     registry: SchemaRegistry, converter: str, place: str, format: str
 ) -> None:
     made = world(registry, converter, format)

@@ -176,7 +176,7 @@ def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
     assert part.words == {"value": "id: the order's key\nsmall: how small"}
 
 
-def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
+def test_schemas_that_differ_in_a_default_alone_are_different() -> None:
     other = {**CONNECT, "fields": [{**FIELDS[0], "default": 5}, *FIELDS[1:]]}
     found = convert_batch(
         Conversion("string", "connect_json", "avro", "write"), batch(payload(ROW), payload(ROW, other)), {}
@@ -186,7 +186,7 @@ def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("style", ["record", "flat"])
-def test_an_envelope_keeps_what_the_values_schema_says(style: Any) -> None:
+def test_an_envelope_keeps_the_details_of_the_values_schema(style: Any) -> None:
     found = converted("avro", payload(ROW), envelope=RecordEnvelope(style, ("value",), "orders")).schema.field("value")
     assert found.nullable == (style == "record")
     assert not found.type.field("id").nullable

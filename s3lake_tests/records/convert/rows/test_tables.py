@@ -90,7 +90,7 @@ def test_a_tombstone_is_no_empty_object() -> None:
     assert table(converted) == [{"value": None}, {"value": {"a": None}}, {"value": {"a": 1}}]
 
 
-def test_an_empty_object_that_no_column_could_tell_from_a_tombstone_is_refused() -> None:
+def test_an_empty_object_that_no_column_could_distinguish_from_a_tombstone_is_refused() -> None:
     converted = convert_batch(
         conversion("parquet", "key", "value"), batch(b"{}", None, b'{"a":null}', keys=[b"a", b"b", b"c"]), {}
     )

@@ -30,7 +30,7 @@ def test_a_process_has_one_client_for_a_registry(registry: SchemaRegistry) -> No
     assert get_client(registry.connection) is get_client(Connection((registry.url,)))
 
 
-def test_the_kind_of_a_schema_is_avro_unless_it_is_said(registry: SchemaRegistry) -> None:
+def test_the_kind_of_a_schema_is_avro_by_default(registry: SchemaRegistry) -> None:
     schemas = Client(registry.connection)
     assert schemas.schema(registry.add('"string"')) == RegisteredSchema("AVRO", '"string"')
     assert schemas.schema(registry.add("{}", kind="JSON")) == RegisteredSchema("JSON", "{}")
@@ -62,7 +62,7 @@ def test_an_unknown_id_is_asked_for_again_only_after_a_while(
     assert schemas.schema(number).text == '"string"'
 
 
-def test_a_reference_that_is_gone_makes_the_schema_unknown(registry: SchemaRegistry) -> None:
+def test_a_missing_reference_makes_the_schema_unknown(registry: SchemaRegistry) -> None:
     number = registry.add('"top"', refers=[("com.Low", "absent")])
     with pytest.raises(UnknownSchema, match=f"schema id {number}: the registry reports \"Subject 'absent' not found"):
         Client(registry.connection).schema(number)

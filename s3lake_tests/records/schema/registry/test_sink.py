@@ -18,7 +18,7 @@ def text(converter: str) -> str:
     return f"kafka: {{bootstrap_servers: 'h:9092'}}\nsinks:\n  - {sink}\n"
 
 
-def test_a_connection_is_what_the_configuration_says() -> None:
+def test_a_connection_has_the_settings_of_the_configuration() -> None:
     registry = "{url: 'http://a:8081, https://b/sr', user: u, password: p, ca_file: /ca.pem, timeout: 2s}"
     found = native.load_text(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
     connection = stage_values.build_conversion(found, "t").registry

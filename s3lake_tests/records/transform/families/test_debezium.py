@@ -61,7 +61,7 @@ def test_a_value_that_is_not_a_change_event_is_unchanged(value: Any) -> None:
         ({"delete_tombstone_handling_mode": "drop", "delete_handling_mode": "rewrite"}, DROPPED, DROPPED),
     ],
 )
-def test_the_mode_says_what_becomes_of_a_delete_and_of_its_tombstone(
+def test_the_mode_decides_what_becomes_of_a_delete_and_of_its_tombstone(
     options: dict[str, str], delete: Any, tombstone: Any
 ) -> None:
     for value, expected in ((DELETE, delete), (None, tombstone)):
@@ -71,7 +71,7 @@ def test_the_mode_says_what_becomes_of_a_delete_and_of_its_tombstone(
             assert unwrapped(value, **options).value == expected
 
 
-def test_rows_say_that_they_are_not_deleted_where_deletes_are_rewritten() -> None:
+def test_rows_have_a_field_that_they_are_not_deleted_when_deletes_are_rewritten() -> None:
     assert unwrapped(UPDATE, delete_handling_mode="rewrite").value == {"id": 2, "__deleted": "false"}
 
 

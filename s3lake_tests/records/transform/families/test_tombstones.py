@@ -39,7 +39,7 @@ def test_a_handler_drops_records_without_a_value(kind: str, options: dict[str, s
 
 
 @pytest.mark.parametrize("package", [CONFLUENT, AIVEN])
-def test_a_handler_refuses_them_if_it_is_told_to(package: str) -> None:
+def test_a_handler_refuses_them_if_it_is_set_to(package: str) -> None:
     assert "the record has no value" in refusal(Message(None), smt(f"{package}TombstoneHandler", {"behavior": "fail"}))
 
 

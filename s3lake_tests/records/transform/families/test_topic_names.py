@@ -74,6 +74,7 @@ def test_fields_with_a_schema_do_too() -> None:
         (f"{CONFLUENT}$Value", {"field": "a"}, {"a": "x/../y"}, "the topic would be called"),
         (f"{CONFLUENT}$Header", {"field": "h"}, {}, "header 'h' is missing or null"),
     ],
+    ids=["missing", "empty", "an object", "a null value", "no value", "a number", "two dots", "no header"],
 )
 def test_a_record_is_refused_when_its_value_cannot_name_a_topic(
     kind: str, options: dict[str, str], value: Any, why: str

@@ -18,14 +18,16 @@ def refusal(type_name: str) -> str:
 
 
 @pytest.mark.parametrize("class_name", list_foreign())
-def test_a_class_of_others_says_what_to_write_instead(class_name: str) -> None:
+def test_a_class_of_others_is_refused_with_what_to_write_instead(class_name: str) -> None:
     for name in (class_name, f"{class_name}$Value"):
         reason = refusal(name)
         assert reason == f"{name} is not a transform of s3lake: {list_foreign()[class_name]}"
         assert "did you mean" not in reason
 
 
-@pytest.mark.parametrize(("class_name", "remedy"), list_foreign().items())
+@pytest.mark.parametrize(
+    ("class_name", "remedy"), list_foreign().items(), ids=[name.rpartition(".")[2] for name in list_foreign()]
+)
 def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy: str) -> None:
     for part, text in _SQL.findall(remedy):
         parser.parse_sql(text if part == "select" else "*", text if part == "where" else None)
@@ -46,7 +48,7 @@ def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy
         ("io.confluent.connect.transforms.Drop", "does not name what it changes: write Drop$Value or Drop$Key"),
     ],
 )
-def test_short_names_and_unheard_classes_are_told_what_they_are(type_name: str, why: str) -> None:
+def test_short_names_and_unknown_classes_are_refused_with_the_reason(type_name: str, why: str) -> None:
     assert why in refusal(type_name)
 
 

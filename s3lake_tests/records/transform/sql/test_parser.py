@@ -63,7 +63,7 @@ def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
     assert parse_sql(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
 
 
-def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
+def test_a_star_has_what_is_left_out_and_what_is_replaced() -> None:
     found = parse_sql(
         "* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None
     )

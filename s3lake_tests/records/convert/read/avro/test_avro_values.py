@@ -48,7 +48,7 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
     assert texts == [b'{"a":{"int":5,"long":null,"bytes":null,"Inner":null}}']
 
 
-def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: SchemaRegistry) -> None:
+def test_branches_of_one_name_are_distinguished_by_their_namespaces(registry: SchemaRegistry) -> None:
     schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
     converted = convert_batch(
         conversion(registry), batch(avro_message(registry, schema, ("com.two.Inner", {"c": 1}))), {}
@@ -170,7 +170,7 @@ def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch
         convert_batch(conversion(registry), batch(framed(1, b"")), {})
 
 
-def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: SchemaRegistry) -> None:
+def test_null_is_a_null_value_whether_it_comes_from_kafka_or_from_the_schema(registry: SchemaRegistry) -> None:
     values = [None, avro_message(registry, ["null", "string"], None)]
     assert convert_batch(conversion(registry, nulls="skip"), batch(*values), {}).skipped == 2
     assert list(convert_batch(conversion(registry, nulls="fail"), batch(*values), {}).refused) == [0, 1]

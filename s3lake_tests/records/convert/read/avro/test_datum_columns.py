@@ -154,7 +154,7 @@ def test_a_few_very_long_arrays_do_not_make_a_lap_for_each_item(registry: Schema
     assert len(converted.parts[0].streams["data"].column("a")[7]) == 100_000
 
 
-def test_a_map_that_says_a_name_twice_has_its_last_value(registry: SchemaRegistry) -> None:
+def test_a_map_that_has_a_name_twice_keeps_its_last_value(registry: SchemaRegistry) -> None:
     schema = numbered_record(a={"type": "map", "values": "int"})
     twice = b"\x04\x02x\x02\x02x\x04\x00"
     converted = convert_both_ways(registry, batch_of(registry, schema, [datum(schema, {"a": {"x": 1, "y": 2}}), twice]))

@@ -69,7 +69,7 @@ def raw(time: Time) -> bytes:
     return datum(record(("a", time.schema["type"])), {"a": time.number})
 
 
-@pytest.mark.parametrize("time", TIMES, ids=lambda time: str(time.schema))
+@pytest.mark.parametrize("time", TIMES, ids=lambda time: time.schema.get("logicalType") or time.schema["connect.name"])
 def test_an_exact_time_has_its_precision_in_files_and_is_a_number_in_json_and_to_connect(
     registry: SchemaRegistry, time: Time
 ) -> None:

@@ -169,7 +169,7 @@ def without_connect(schema: Any) -> Any:
     return schema
 
 
-def test_the_file_keeps_all_that_the_producers_schema_says(registry: SchemaRegistry) -> None:
+def test_the_file_keeps_the_whole_schema_of_the_producer(registry: SchemaRegistry) -> None:
     value = framed(registry.add(DEBEZIUM), datum(DEBEZIUM, ROW))
     (part,) = landed(registry, "avro", value).parts
     assert read_avro_schema(part.streams["data"]) == DEBEZIUM
@@ -177,7 +177,7 @@ def test_the_file_keeps_all_that_the_producers_schema_says(registry: SchemaRegis
     assert read_avro_schema(bare.streams["data"]) == without_connect(DEBEZIUM) != DEBEZIUM
 
 
-def test_a_file_written_from_columns_keeps_what_columns_can_say(registry: SchemaRegistry) -> None:
+def test_a_file_that_is_written_from_columns_keeps_what_columns_can_express(registry: SchemaRegistry) -> None:
     """An enum is a text there, and a fixed is bytes: Parquet's readers know neither."""
     schema = {**DEBEZIUM, "fields": [*DEBEZIUM["fields"], {"name": "any", "type": ["int", "string"]}]}
     expected = json.loads(json.dumps(DEBEZIUM))
@@ -220,7 +220,7 @@ def test_a_default_of_a_double_without_a_point_is_kept_with_one(registry: Schema
     assert rows(part.streams["data"]) == "[{'a': 0.0}]"
 
 
-def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
+def test_schemas_that_differ_only_in_docs_and_aliases_share_files(registry: SchemaRegistry) -> None:
     message = field("int") | {"doc": "An order.", "aliases": ["Bill"]}
     message["fields"][0] |= {"doc": "How many."}
     numbers = [registry.add(field("int")), registry.add(message)]

@@ -95,7 +95,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=short_id)
+@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=lambda value: short_id(value, 30))
 def test_a_type_has_the_column_that_confluent_gives_it(
     registry: SchemaRegistry, schema: Any, value: Any, type: str, cell: Any
 ) -> None:
@@ -244,7 +244,7 @@ def test_a_property_that_a_pattern_may_allow_is_left_out_and_counted(registry: S
     assert (found.refused, found.fields_left_out) == ({}, {"x_b": 1})
 
 
-def test_a_schema_that_says_nothing_leaves_columns_to_be_found(registry: SchemaRegistry) -> None:
+def test_an_empty_schema_leaves_columns_to_be_found(registry: SchemaRegistry) -> None:
     found = converted(registry, {"type": "object"}, {"a": 1}, {"a": 0.5})
     assert (list(found.columns), fields_of(found.seen.get("a"))) == (["a"], {})
 

@@ -130,6 +130,7 @@ def test_known_messages_are_numbers_in_json(registry: SchemaRegistry) -> None:
         ),
         ("repeated google.protobuf.Value c = 1", field_bytes(1, NAN), "field 'c[]' holds NaN or an infinity"),
     ],
+    ids=["a date", "a time of day", "the scale of a decimal", "the digits of a decimal", "a struct", "a value"],
 )
 def test_a_known_message_that_its_column_cannot_hold_is_refused_with_the_reason(
     registry: SchemaRegistry, format: str, field: str, data: bytes, why: str
