@@ -18,8 +18,7 @@ from s3lake.index.commit.documents import File
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
-from s3lake_tests.lake.verify.staged_records import stage_records
-from s3lake_tests.lake.verify.world import VerifiedTopic
+from s3lake_tests.sample_files import write_sample_file
 from s3lake_tests.sample_values import SAMPLES, show_sample, table_cells
 
 if TYPE_CHECKING:
@@ -42,18 +41,11 @@ def avro(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Path:
-    """Land a record with a value of each type, one of nulls, and one without any field; return the one file."""
+    """Write a file with a column of each type but those that are left out."""
     columns = {f"c{number}": text for number, text in enumerate(SAMPLES) if text not in left_out}
     codec = {"avro": "deflate", "parquet": "zstd"}[format]  # Java's Avro needs a jar more for any other
-    world = VerifiedTopic(format={"type": format, "codec": codec}, columns=columns, nulls="write")
-    full = {name: SAMPLES[text] for name, text in columns.items()}
-    records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
-    stage_records(world, [(b"k", json.dumps(record).encode(), []) for record in records])
-    (manifest,) = world.manifests.values()
-    (file,) = manifest.files
-    path = directory / f"file.{format}"
-    path.write_bytes(world.store.objects[file.key][0])
-    return path
+    values = {name: SAMPLES[text] for name, text in columns.items()}
+    return write_sample_file(directory, {"type": format, "codec": codec}, columns, values)
 
 
 def read_by_duckdb(path: Path, _: Any) -> pa.Table:

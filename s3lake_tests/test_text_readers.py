@@ -12,8 +12,7 @@ import pytest
 
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
-from s3lake_tests.lake.verify.staged_records import stage_records
-from s3lake_tests.lake.verify.world import VerifiedTopic
+from s3lake_tests.sample_files import write_record_file, write_sample_file
 from s3lake_tests.sample_values import NESTED, SAMPLES, show_sample, table_cells
 
 if TYPE_CHECKING:
@@ -27,28 +26,21 @@ CELLS = {**{text: str(sample) for text, sample in FLAT.items()}, "bool": "true",
 COMMONS_CSV = "org.apache.commons:commons-csv:1.14.1"
 
 
-def land(directory: Path, format: str, samples: Mapping[str, Any]) -> Path:
-    """Land a record with a value of each type, one of nulls, and one without any field; return the one file."""
+def write_file(format: str, directory: Path, samples: Mapping[str, Any]) -> Path:
+    """Write a file with a column of each sample."""
     columns = {f"c{number}": text for number, text in enumerate(samples)} if format == "csv" else {}
-    world = VerifiedTopic(format={"type": format, "codec": "none"}, columns=columns, nulls="write")
-    full = {f"c{number}": sample for number, sample in enumerate(samples.values())}
-    records = [{"n": 1, **full}, {"n": 2, **dict.fromkeys(full)}, {"n": 3}]
-    stage_records(world, [(b"k", json.dumps(record).encode(), []) for record in records])
-    (manifest,) = world.manifests.values()
-    (file,) = manifest.files
-    path = directory / f"file.{format}"
-    path.write_bytes(world.store.objects[file.key][0])
-    return path
+    values = {f"c{number}": sample for number, sample in enumerate(samples.values())}
+    return write_sample_file(directory, {"type": format, "codec": "none"}, columns, values)
 
 
 @pytest.fixture(scope="module")
 def csv_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return land(tmp_path_factory.mktemp("csv"), "csv", FLAT)
+    return write_file("csv", tmp_path_factory.mktemp("csv"), FLAT)
 
 
 @pytest.fixture(scope="module")
 def json_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return land(tmp_path_factory.mktemp("json"), "json", SAMPLES)
+    return write_file("json", tmp_path_factory.mktemp("json"), SAMPLES)
 
 
 # What each reader knows of the types
@@ -238,12 +230,10 @@ def test_csv_of_each_type_has_the_cells_of_the_documents(
 
 
 def test_an_empty_text_is_no_null_to_javas_reader_of_csv(jvm: Path, tmp_path: Path) -> None:  # noqa: ARG001 (Java)
-    world = VerifiedTopic(format={"type": "csv", "codec": "none"}, nulls="write")
     texts = ["", '\n,"', "é", None]
-    stage_records(world, [(b"k", json.dumps({"n": 1, "text": text}).encode(), []) for text in texts])
-    (file,) = next(iter(world.manifests.values())).files
-    (tmp_path / "file.csv").write_bytes(world.store.objects[file.key][0])
-    assert [row["text"] for row in cells_of_commons_csv(tmp_path / "file.csv")] == texts
+    records = [{"n": 1, "text": text} for text in texts]
+    path = write_record_file(tmp_path, {"type": "csv", "codec": "none"}, {}, records)
+    assert [row["text"] for row in cells_of_commons_csv(path)] == texts
 
 
 def test_json_lines_of_each_type_are_read_by_java_with_equal_rows(jvm: Path, json_file: Path) -> None:  # noqa: ARG001

@@ -11,6 +11,7 @@ import s3lake
 from s3lake import hours
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake_tests.kit.sinks import make_config, make_sink
+from s3lake_tests.orchestration.automation_ticks import AutomationTicks
 
 SINK = make_sink(start="2026-10-25T00")
 SEALED, LANDED = sealed_key(SINK, "orders"), sink_key(SINK, "orders")
@@ -37,62 +38,35 @@ def project(*assets: Any) -> dg.Definitions:
     return dg.Definitions.merge(s3lake.build_definitions(make_config(SINK)), dg.Definitions(assets=assets))
 
 
-class ZonedReports:
-    """A daily report of New York next to one in UTC, and ticks of what materialises them."""
-
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self.definitions = project(report("local", MAPPED, NEW_YORK), report("utc", SEALED, UTC))
-        self.instance, self.cursor = instance, None
-        self.tick()
-
-    def tick(self) -> list[tuple[str, str | None]]:
-        """What is asked for now: asset and partition."""
-        result = dg.evaluate_automation_conditions(
-            self.definitions,
-            self.instance,
-            cursor=self.cursor,
-            asset_selection=dg.AssetSelection.assets("local", "utc"),
-            evaluation_time=hours.parse_hour("2026-11-03T06"),
-        )
-        self.cursor = result.cursor  # type: ignore[assignment]
-        return [
-            (name, partition)
-            for name in ("local", "utc")
-            for partition in sorted(result.get_requested_partitions(dg.AssetKey(name)))  # type: ignore[type-var]
-        ]
-
-    def happens(self, key: dg.AssetKey, *partitions: str) -> None:
-        for partition in partitions:
-            self.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition))
-
-
 @pytest.fixture
-def world(instance: dg.DagsterInstance) -> ZonedReports:
-    return ZonedReports(instance)
+def ticks(instance: dg.DagsterInstance) -> AutomationTicks:
+    """A daily report of New York next to one in UTC."""
+    definitions = project(report("local", MAPPED, NEW_YORK), report("utc", SEALED, UTC))
+    return AutomationTicks(instance, definitions, [dg.AssetKey("local"), dg.AssetKey("utc")], "2026-11-03T06")
 
 
-def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(world: ZonedReports) -> None:
+def test_a_local_day_of_25_hours_fires_once_all_of_them_are_sealed(ticks: AutomationTicks) -> None:
     of_day = list(hours.span("2026-11-01T04", "2026-11-02T04"))
-    world.happens(SEALED, *of_day[:-1])
-    assert ("local", "2026-11-01") not in world.tick()
-    world.happens(SEALED, of_day[-1])
-    assert world.tick() == [("local", "2026-11-01")]
-    world.happens(dg.AssetKey("local"), "2026-11-01")
-    assert world.tick() == []
+    ticks.materialise(SEALED, *of_day[:-1])
+    assert ("local", "2026-11-01") not in ticks.tick()
+    ticks.materialise(SEALED, of_day[-1])
+    assert ticks.tick() == [("local", "2026-11-01")]
+    ticks.materialise(dg.AssetKey("local"), "2026-11-01")
+    assert ticks.tick() == []
 
 
-def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(world: ZonedReports) -> None:
-    world.happens(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
-    assert world.tick() == [("local", "2026-11-01")]
-    world.happens(dg.AssetKey("local"), "2026-11-01")
-    assert world.tick() == []
-    world.happens(SEALED, "2026-11-02T04")
-    assert world.tick() == [("local", "2026-11-01")]
+def test_a_local_day_fires_again_when_one_of_its_hours_is_rewritten(ticks: AutomationTicks) -> None:
+    ticks.materialise(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
+    assert ticks.tick() == [("local", "2026-11-01")]
+    ticks.materialise(dg.AssetKey("local"), "2026-11-01")
+    assert ticks.tick() == []
+    ticks.materialise(SEALED, "2026-11-02T04")
+    assert ticks.tick() == [("local", "2026-11-01")]
 
 
-def test_a_local_day_fires_next_to_one_in_utc(world: ZonedReports) -> None:
-    world.happens(SEALED, *hours.span("2026-11-01T00", "2026-11-02T04"))
-    assert world.tick() == [("local", "2026-11-01"), ("utc", "2026-11-01")]
+def test_a_local_day_fires_next_to_one_in_utc(ticks: AutomationTicks) -> None:
+    ticks.materialise(SEALED, *hours.span("2026-11-01T00", "2026-11-02T04"))
+    assert ticks.tick() == [("local", "2026-11-01"), ("utc", "2026-11-01")]
 
 
 def targets(definitions: dg.Definitions) -> dict[str, set[str]]:
@@ -119,16 +93,16 @@ def test_an_asset_that_follows_nothing_is_of_no_sensor() -> None:
     assert targets(project(report("local", MAPPED, NEW_YORK, follows=False)))["follow_other_zones"] == set()
 
 
-def test_the_sensor_ticks_in_the_code_server(world: ZonedReports) -> None:
-    repository = world.definitions.get_repository_def()
+def test_the_sensor_ticks_in_the_code_server(ticks: AutomationTicks) -> None:
+    repository = ticks.definitions.get_repository_def()
     sensor = repository.get_sensor_def("follow_other_zones")
 
     def tick(cursor: str | None) -> Any:
-        context = dg.build_sensor_context(world.instance, cursor=cursor, repository_def=repository)
+        context = dg.build_sensor_context(ticks.instance, cursor=cursor, repository_def=repository)
         return sensor.evaluate_tick(context)
 
     first = tick(None)
-    world.happens(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
+    ticks.materialise(SEALED, *hours.span("2026-11-01T04", "2026-11-02T04"))
     requested = [request.partition_key for request in tick(first.cursor).run_requests]
     assert requested == ["2026-11-01"]
 
