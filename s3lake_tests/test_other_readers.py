@@ -41,7 +41,7 @@ def avro(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_file(format: str, directory: Path, left_out: Sequence[str] = ()) -> Path:
-    """Write a file with a column of each type but those that are left out."""
+    """Write a file with a column of each type, except the types that are left out."""
     columns = {f"c{number}": text for number, text in enumerate(SAMPLES) if text not in left_out}
     codec = {"avro": "deflate", "parquet": "zstd"}[format]  # Java's Avro needs a jar more for any other
     values = {name: SAMPLES[text] for name, text in columns.items()}

@@ -1,4 +1,4 @@
-"""Destinations of landed hours, s3lake's own and those of other packages, and how an hour is forwarded to one."""
+"""Destinations of landed hours, from s3lake and from other packages, and how an hour is forwarded to one."""
 
 from __future__ import annotations
 
