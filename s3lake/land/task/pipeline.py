@@ -219,9 +219,10 @@ def _stage_batches(work: Work, output: TaskOutput, batches: Iterable[pa.RecordBa
     if work.look_only:
         output.discard()
     for batch in batches:
-        for partition in pc.unique(batch.column("partition")).to_pylist():
-            same = pc.equal(batch.column("partition"), partition)
-            records = batch if pc.all(same).as_py() else batch.filter(same)
+        partitions = pc.unique(batch.column("partition")).to_pylist()
+        for partition in partitions:
+            is_whole = len(partitions) == 1
+            records = batch if is_whole else batch.filter(pc.equal(batch.column("partition"), partition))
             progress = _stage_records(work, output, progress, projector, partition, records)
     return progress
 

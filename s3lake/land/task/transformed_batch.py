@@ -100,7 +100,7 @@ def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
 
 def read_timestamps_ms(rows: pa.RecordBatch) -> pa.Array:
     """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
-    return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
+    return pc.divide(rows.column("timestamp").view(pa.int64()), 1000)
 
 
 def take_rows(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from s3lake.source.kafka.librdkafka import MOST, Consumer, KafkaRequestError
 from s3lake.source.record_batches import OffsetRange
 
 FIRST_ROWS = 100
-"""Of the first batch, before the size of records is known: more arrive while a batch is taken."""
+"""Rows of a task's first batch, before the size of records is known: more arrive while a batch is taken."""
 BATCH_BYTES = 16 * 2**20
 QUEUE_BYTES = 32 * 2**20
 """How much librdkafka reads ahead at most, in addition to the current batch."""
@@ -94,11 +94,13 @@ class KafkaReader:
             ConfigurationError: the brokers refuse to let this user read.
         """
         settings = tuple(sorted(self.consumer_settings.items()))
+        rows = FIRST_ROWS
         for number, part in enumerate(ranges):
-            reading = _RangeReader(settings, self.bootstrap_servers, topic, part)
+            reading = _RangeReader(settings, self.bootstrap_servers, topic, part, rows)
             if number == 0:
                 reading.locate_topic()
             yield from reading.batches(columns)
+            rows = reading.rows
 
 
 @functools.lru_cache(maxsize=4)
@@ -112,9 +114,16 @@ def get_consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consu
 
 
 class _RangeReader:
-    """One range on its way."""
+    """One range on its way.
 
-    def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: OffsetRange) -> None:
+    Attributes:
+        rows: the number of rows that the next batch may have. Each batch costs, so the next range begins with it too.
+    """
+
+    def __init__(
+        self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: OffsetRange, rows: int
+    ) -> None:
+        self.rows = rows
         self._consumer, self._log = get_consumer(os.getpid(), settings)
         self._settings, self._servers = settings, servers
         self._topic, self._range = topic, range
@@ -129,17 +138,17 @@ class _RangeReader:
         if self._log.name in _GONE:
             self._log.clear()  # another topic was
         self._assign()
-        take, rows, silent, asked = choose_take(), FIRST_ROWS, time.monotonic(), 0
+        take, silent, asked = choose_take(), time.monotonic(), 0
         try:
             while self._next < self._range.end:
                 is_silent = True
-                with self._consumer.poll(min(rows, self._range.end - self._next), _WAIT_MS) as messages:
+                with self._consumer.poll(min(self.rows, self._range.end - self._next), _WAIT_MS) as messages:
                     while messages:
                         remaining = self._range._replace(start=self._next)
                         batch, self._next, size = take(messages, remaining, columns, BATCH_BYTES)
                         if batch is not None:
                             is_silent = False
-                            rows = max(1, min(MOST, BATCH_BYTES * batch.num_rows // max(1, size)))
+                            self.rows = max(1, min(MOST, BATCH_BYTES * batch.num_rows // max(1, size)))
                             yield batch
                         elif messages:
                             self._handle_error(*messages.take_error())

@@ -91,6 +91,29 @@ class TestRanges:
         found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
         assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
 
+    def test_a_range_begins_with_batches_as_large_as_the_range_before_had(
+        self, log: WrittenTopic, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log.write(*[b"x"] * 3 * reader.FIRST_ROWS)
+        polled: list[int] = []
+        poll = Consumer.poll
+
+        def record_poll(consumer: Consumer, most: int, timeout_ms: int) -> PolledMessages:
+            polled.append(most)
+            return poll(consumer, most, timeout_ms)
+
+        monkeypatch.setattr(Consumer, "poll", record_poll)
+        begins = []
+        rows = 0
+        ranges = [OffsetRange(0, 0, 3 * reader.FIRST_ROWS)] * 2
+        for batch in log.brokers.batches(log.topic, ranges, ("offset",)):
+            if batch["offset"][0].as_py() == 0:
+                begins.append(len(polled) - 1)
+            rows += batch.num_rows
+        first, second = begins
+        assert (polled[first], polled[second]) == (reader.FIRST_ROWS, 3 * reader.FIRST_ROWS)
+        assert rows == 6 * reader.FIRST_ROWS
+
 
 @pytest.mark.usefixtures("_each_way")
 class TestGaps:
