@@ -30,7 +30,7 @@ def show_index(request: Request) -> None:
 
     for target in request.targets(tables=True):
         name, stored, tiles = f"{target.sink.name}: {target.topic}", target.index.head(), list(target.index.tiles())
-        sealing = Sealing.from_tiles(target.index, stored[0] if stored else TopicHead(), tiles)
+        sealing = Sealing(target.index, stored[0] if stored else TopicHead()).with_tiles(tiles)
         sealed_up_to = sealing.upto(target.sink.start)
         tiles = [tile for tile in tiles if hours.is_within(tile.hour, request.first, request.last)]
         states = [_state(tile, sealed=not sealing.flaw(tile.hour)) for tile in tiles]

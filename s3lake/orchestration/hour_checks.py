@@ -6,7 +6,7 @@ checks alone without a partition checks every hour.
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from s3lake.orchestration import red_hours
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.private_dagster import AssetCheckEvaluationTargetMaterializationData
-from s3lake.orchestration.sealed_hours import seal_events
+from s3lake.orchestration.sealed_hours import announced_contents, seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 
 if TYPE_CHECKING:
@@ -70,15 +70,16 @@ def check_hours(
     """
     sealing = Sealing(target.index, *(target.index.head() or (TopicHead(), "")))
     chosen = requested or hours.expand(sealing.head.hours)
-    checks = names_of(target.sink) if checks is None else checks
-    table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
-    key, evaluations = catalog.key(target.sink, target.topic), []
+    names = names_of(target.sink) if checks is None else checks
+    table_lag = _find_table_lag(target, chosen) if "table" in names else {}
+    specs = catalog.specs(target.sink, target.topic)
+    key = specs.landed.key
+    evaluations: list[dg.AssetCheckEvaluation] = []
     for hour in chosen:
         state = HourState(target, key, hour, sealing, table_lag.get(hour))
-        materialisation = _find_materialisation(instance, key, hour)
-        evaluations += [_evaluate(state, name, materialisation) for name in checks]
-    sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
-    return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
+        evaluations += _evaluate(state, names, _find_materialisation(instance, key, hour))
+    announced = announced_contents(instance, specs.sealed.key, chosen)
+    return [*evaluations, *_announce(instance, catalog, target, sealing, chosen, announced)]
 
 
 def check_quiet_hours(
@@ -101,33 +102,43 @@ def check_quiet_hours(
             record = newest.get(key)
             is_newest = record is not None and record.partition_key == hour
             materialisation = _to_target(record) if record and is_newest else _find_materialisation(instance, key, hour)
-            for name in names_of(target.sink):
-                evaluation = _evaluate(HourState(target, key, hour, sealing), name, materialisation)
-                if name == OF_OFFSETS or not evaluation.passed:
+            state = HourState(target, key, hour, sealing)
+            for evaluation in _evaluate(state, names_of(target.sink), materialisation):
+                if evaluation.check_name == OF_OFFSETS or not evaluation.passed:
                     yield evaluation
-        events = seal_events(instance, catalog, target, sealing, requested, target.clock(), announced={})
-        yield from events
-        yield from report_late_hours(instance, target.sink, events)
+        yield from _announce(instance, catalog, target, sealing, requested, {})
 
 
 def _evaluate(
-    state: "HourState",
-    name: str,
-    materialisation: AssetCheckEvaluationTargetMaterializationData | None,
-) -> dg.AssetCheckEvaluation:
-    """Make a check of an hour."""
-    result = _CHECKS[name][0](state)
-    return dg.AssetCheckEvaluation(
-        asset_key=state.asset,
-        check_name=name,
-        passed=result.passed,
-        description=result.description,
-        severity=result.severity,
-        metadata=result.metadata,
-        target_materialization_data=materialisation,
-        partition=state.hour,
-        blocking=False,
-    )
+    state: "HourState", names: Sequence[str], materialisation: AssetCheckEvaluationTargetMaterializationData | None
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Make the checks of these names of an hour."""
+    for name in names:
+        result = _CHECKS[name][0](state)
+        yield dg.AssetCheckEvaluation(
+            asset_key=state.asset,
+            check_name=name,
+            passed=result.passed,
+            description=result.description,
+            severity=result.severity,
+            metadata=result.metadata,
+            target_materialization_data=materialisation,
+            partition=state.hour,
+            blocking=False,
+        )
+
+
+def _announce(
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    target: "TopicSink",
+    sealing: Sealing,
+    requested: Sequence[str],
+    announced: Mapping[str, str],
+) -> list[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
+    """Return the events of sealed hours that were not announced as they are, and evaluations of late ones of them."""
+    events = seal_events(catalog, target, sealing, requested, announced, target.clock())
+    return [*events, *report_late_hours(instance, target.sink, events)]
 
 
 @dataclass(frozen=True)

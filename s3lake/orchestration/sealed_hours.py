@@ -31,29 +31,35 @@ _AGAIN_MS = 86_400_000
 
 
 def seal_events(
-    instance: dg.DagsterInstance,
     catalog: Catalog,
     target: "TopicSink",
     sealing: Sealing,
     requested: Iterable[str],
+    announced: Mapping[str, str],
     now_ms: int,
-    announced: Mapping[str, str] | None = None,
 ) -> list[dg.AssetMaterialization]:
     """Return the events of the hours that are sealed, and were not announced with their present content.
 
-    `announced` are the contents that were announced; None to ask Dagster.
+    Args:
+        catalog: the catalog, which has the key of the asset.
+        target: the topic of a sink.
+        sealing: its sealed hours.
+        requested: the hours to look at.
+        announced: the contents that were announced, by the hour.
+        now_ms: the present time, in epoch milliseconds.
     """
     tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
-    key = catalog.specs(target.sink, target.topic).sealed.key
-    before = announced_contents(instance, key, [tile.hour for tile in tiles]) if announced is None else announced
     new = [
-        tile for tile in tiles if before.get(tile.hour) != digest_commits(tile.commits) and not sealing.flaw(tile.hour)
+        tile
+        for tile in tiles
+        if announced.get(tile.hour) != digest_commits(tile.commits) and not sealing.flaw(tile.hour)
     ]
+    key = catalog.specs(target.sink, target.topic).sealed.key
     markers = [_write_marker(target, tile) for tile in new]  # before the event: who follows it finds the marker
     watermark = sealing.move(target.sink.start) if new else None
     events = []
     for tile, marker in zip(new, markers, strict=True):
-        again, sums = tile.hour in before, tile.sums
+        again, sums = tile.hour in announced, tile.sums
         metadata: dict[str, Any] = {
             **counts(sums),
             "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
@@ -93,20 +99,24 @@ def unannounced_hours(
     """
     target, memory = view.target, view.memory
     assert view.head is not None
-    sealing = Sealing.from_tiles(target.index, view.head, view.tiles, view.etag)
+    sealing = Sealing(target.index, view.head, view.etag).with_tiles(view.tiles)
     since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more
     waiting = hours.latest(hours.without(memory.complete, memory.announced), HOURS_PER_TICK)
     again = [tile.hour for tile in view.tiles if tile.complete and _written_since(tile, since_ms)]
     chosen = sorted({*waiting, *again})
     if not chosen:
         return []
-    contents = announced_contents(instance, catalog.specs(target.sink, target.topic).sealed.key, chosen)
+    key = catalog.specs(target.sink, target.topic).sealed.key
+    contents = announced_contents(instance, key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
     left = [
         hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != digest_commits(tile.commits)
     ]
     memory.announced = hours.without(hours.merge_ranges([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
-    return [] if not left or is_running() else seal_events(instance, catalog, target, sealing, left, view.now_ms)
+    if not left or is_running():
+        return []
+    # A run that has ended meanwhile may have announced them.
+    return seal_events(catalog, target, sealing, left, announced_contents(instance, key, left), view.now_ms)
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:

@@ -6,7 +6,7 @@ tiles contain. A process that announces an hour moves it on, and never back: an 
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from s3lake import hours
 from s3lake.index.commit.documents import TopicHead, Watermark
@@ -34,18 +34,9 @@ class Sealing:
     compared: str | None = None
     _tiles: dict[str, Tile | None] = field(default_factory=dict)
 
-    @classmethod
-    def from_tiles(
-        cls,
-        index: TopicIndex,
-        head: TopicHead,
-        tiles: Iterable[Tile] = (),
-        etag: str = "",
-        *,
-        compared: str | None = None,
-    ) -> "Sealing":
-        """Create it with `tiles` that need not be read."""
-        return cls(index, head, etag, compared, {tile.hour: tile for tile in tiles})
+    def with_tiles(self, tiles: Iterable[Tile]) -> "Sealing":
+        """Return the same sealing with tiles that need not be read."""
+        return replace(self, _tiles={**self._tiles, **{tile.hour: tile for tile in tiles}})
 
     def tile(self, hour: str) -> Tile | None:
         """The tile of `hour`, also if it is only announced; None if there is none."""

@@ -59,7 +59,7 @@ class QuietTopic:
         last = self.quiet_hours[-1]
         tiles = [*(hour.closed for hour in self.quiet_hours), last.opened]
         compared = self.quiet_hours[0].closed.hour if all(hour.is_sealed for hour in self.quiet_hours) else None
-        return Sealing.from_tiles(self.target.index, last.head, tiles, last.etag, compared=compared)
+        return Sealing(self.target.index, last.head, last.etag, compared).with_tiles(tiles)
 
 
 def close_quiet_hours(hours_by_target: Mapping[TopicSink, Sequence[str]]) -> Iterator[list[QuietTopic]]:

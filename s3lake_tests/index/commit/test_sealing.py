@@ -82,7 +82,7 @@ class TestHour:
         assert world.sealing.tile("2026-01-05T12") is None
 
     def test_an_hour_is_judged_without_a_request_when_its_tiles_are_at_hand(self, world: IndexOfHours) -> None:
-        at_hand = Sealing.from_tiles(world.index, world.head, [world.tile(number) for number in range(3)])
+        at_hand = Sealing(world.index, world.head).with_tiles(world.tile(number) for number in range(3))
         world.store.requests.clear()
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}

@@ -273,7 +273,7 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_finds_nothing
     behind.minute = 250
     go_on(behind, 3)
 
-    sealing = Sealing.from_tiles(behind.index, behind.view().head)
+    sealing = Sealing(behind.index, behind.view().head)
     assert [sealing.flaw(hour(number)) for number in range(4)] == [None] * 4
     message: list[str] = []
     for number in range(3):

@@ -115,7 +115,7 @@ def assert_changed(world: Parts, change: Change, place: str = "") -> None:
     assert world.bodies()[marker(world)] == expected_marker(world), place
     head = world.index.head()
     assert head is not None
-    assert Sealing.from_tiles(world.index, head[0]).flaw(HOUR) is None, place
+    assert Sealing(world.index, head[0]).flaw(HOUR) is None, place
     if change.counts[-1]:  # nothing names what was taken out
         assert b"alice" not in b"".join(key.encode() + body for key, (body, _) in world.store.objects.items()), place
 
