@@ -140,7 +140,7 @@ Topic = Annotated[
 ]
 
 Properties = Annotated[dict[str, str], PlainSerializer(mask_properties)]
-"""Settings of another program; its secrets are printed mask_properties."""
+"""Settings of another program; secrets are masked when they are printed."""
 
 Options = Annotated[dict[str, Any], PlainSerializer(mask_properties)]
-"""Options of a plugin; its secrets are printed mask_properties."""
+"""Options of a plugin; secrets are masked when they are printed."""
