@@ -475,7 +475,7 @@ def _texts() -> list[tuple[str, str]]:
     return [(name, data.decode("utf-8")) for name, data in contents if b"\0" not in data]
 
 
-def test_no_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_file_names_a_path_of_a_developers_machine() -> None:
     homes = r"(?<![\w.$}])/(?:home|Users)/[a-z]\w*|(?<![\w.$}])/root/|[A-Z]:\\Users"
     here = "|".join(re.escape(str(path)) for path in (ROOT, Path(sys.prefix)) if len(path.parts) > 2)
     pattern = re.compile(f"{homes}|(?:{here})(?![\\w-])")

@@ -93,7 +93,7 @@ def test_neighbours_are_found_in_ranges_as_in_a_list(wanted: list[str], hour: st
 
 
 @given(some_hours(), some_hours())
-def test_ranges_are_united_and_taken_away_as_sets_are(some: list[str], others: list[str]):
+def test_ranges_are_united_and_subtracted_as_sets_are(some: list[str], others: list[str]):
     one, other = hours.ranges(some), hours.ranges(others)
 
     assert hours.merge_ranges([*one, *other]) == hours.ranges({*some, *others})

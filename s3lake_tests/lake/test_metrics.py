@@ -193,7 +193,7 @@ def test_an_unavailable_kafka_is_down_and_counted_and_the_index_is_still_reporte
     assert samples["hour_rows orders complete"] == 45
 
 
-def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
+def test_an_unavailable_bucket_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
     world = MeasuredTopics(*(f"t{number}" for number in range(200)))
     world.store.away = True
     samples = world.scrape()

@@ -88,7 +88,7 @@ class TestSinkAssets:
         assert landed.child_keys == {dg.AssetKey(["s3", "events", "orders_sealed"]), example}
         assert graph.get(dg.AssetKey(["s3", "events", "orders_sealed"])).child_keys == {example}
 
-    def test_sealed_hours_are_materialised_by_nobody_else_and_are_hours_that_are_over(self) -> None:
+    def test_sealed_hours_are_materialised_by_no_other_process_and_are_hours_that_are_over(self) -> None:
         sealed = repository(EVENTS).asset_graph.get(dg.AssetKey(["s3", "events", "orders_sealed"]))
         assert sealed.is_external
         assert not sealed.is_materializable

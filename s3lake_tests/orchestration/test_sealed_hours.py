@@ -138,7 +138,7 @@ class TestMarker:
         assert event.tags is not None
         assert content == event.tags[dagster_names.DATA_VERSION]
 
-    def test_an_object_of_somebody_else_in_its_place_fails_the_check_s_step_and_nothing_is_announced(
+    def test_an_object_of_another_program_in_its_place_fails_the_check_s_step_and_nothing_is_announced(
         self, runs: OneTopic
     ) -> None:
         runs.world.store.put(f"{TOPIC}/date=2026-11-20/hour=01/_objects.json", b"theirs")

@@ -72,7 +72,7 @@ def test_a_commit_is_settled_when_its_tile_changes_while_it_finishes(
     assert index.existing_tile(FIVE)[0].commits == ("new",)
 
 
-def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+def test_a_tile_that_is_deleted_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recovery, "finish_pending_commit", lambda *_: index.store.delete(index.tile_key(FIVE)))
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
 
@@ -80,7 +80,7 @@ def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex
         commit_attempt(index, attempt, staged(index.store))
 
 
-def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
+def test_a_tile_that_was_deleted_before_fences(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
     index.store.delete(index.tile_key(FIVE))
 

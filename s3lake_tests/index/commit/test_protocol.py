@@ -405,7 +405,7 @@ def meeting_foreign(world: World) -> Actor:
     return a
 
 
-def test_a_key_taken_by_somebody_else_rolls_the_commit_back_with_a_clear_message(world: World):
+def test_a_key_taken_by_another_program_rolls_the_commit_back_with_a_clear_message(world: World):
     a = meeting_foreign(world)
 
     assert isinstance(a.error, ForeignObjectError)

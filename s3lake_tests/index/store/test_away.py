@@ -103,7 +103,7 @@ def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempt
         store(f"http://127.0.0.1:{port}", patience_s=60, max_attempts=1).get("k")
 
 
-def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: str) -> None:
+def test_dropping_uploads_waits_only_once_for_an_unavailable_store(hole: str) -> None:
     silent = store(hole, read_timeout_s=0.1, patience_s=60, max_attempts=1)
     with pytest.raises(StoreUnavailableError, match="UploadPart"):
         silent.upload_part("k", "u", 1, b"x")
@@ -115,7 +115,7 @@ def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: st
     assert (silent.requests, other.requests) == ({"UploadPart": 1}, {})
 
 
-def test_a_store_that_answers_again_is_away_no_more() -> None:
+def test_a_store_that_answers_again_is_available() -> None:
     with Scripted(ok()).running() as server:
         back = server.store(max_attempts=1, patience_s=60)
         server.script = [DROPPED, ok()]

@@ -232,7 +232,7 @@ def test_progress_counts_offsets_and_ends_at_all_of_them(world: VerifiedTopic) -
     assert min(seen) >= 0
 
 
-def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(
+def test_a_rewrite_that_deletes_the_objects_meanwhile_is_followed(
     world: VerifiedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = world.landed(VALUES)

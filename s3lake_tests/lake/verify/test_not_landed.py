@@ -152,7 +152,7 @@ def test_an_open_tile_ends_where_its_hour_does_once_later_records_are_there() ->
     ("changes", "state"),
     [({"pending": "c9"}, "commit c9 is pending"), ({"garbage": ("c8",)}, "1 commits are still to be swept")],
 )
-def test_a_tile_that_somebody_has_to_come_back_to_is_named(changes: dict[str, object], state: str) -> None:
+def test_a_tile_that_is_not_finished_is_reported_with_its_state(changes: dict[str, object], state: str) -> None:
     world = VerifiedTopic()
     world.landed(VALUES)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], **changes)

@@ -175,7 +175,7 @@ def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: Veri
     assert world.verify().missing == 1
 
 
-def test_rows_beyond_what_was_compacted_away_are_found(world: VerifiedTopic) -> None:
+def test_rows_beyond_the_records_that_compaction_left_are_found(world: VerifiedTopic) -> None:
     world.log.compacted = True
     del world.log.records[0][4]
     world.overwrite(world.manifests["c1"].files[0], b'{"n":0}\n{"n":1}\n{"n":2}\n{"n":2}\n')

@@ -585,7 +585,7 @@ def test_dead_letters_that_fail_leave_no_upload_and_are_one_error_if_it_cannot_b
     assert store.uploads == {}
 
 
-def test_a_store_that_is_away_is_no_second_error() -> None:
+def test_an_unavailable_store_is_not_a_second_error() -> None:
     files = staging(Broken(1, aborts=False), flush={"count": 1})
     add(files, 0, lines(b"a"))
     files.abort()

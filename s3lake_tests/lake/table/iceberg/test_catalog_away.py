@@ -73,7 +73,9 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> LakeWithCatalog:
     return made
 
 
-def test_a_table_is_scanned_while_its_catalog_is_away_and_clean_brings_it_to_the_index(lake: LakeWithCatalog) -> None:
+def test_a_table_is_scanned_while_its_catalog_is_unavailable_and_clean_brings_it_to_the_index(
+    lake: LakeWithCatalog,
+) -> None:
     every = sorted([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])
     lake.target()
     last_known = lake.table.load()

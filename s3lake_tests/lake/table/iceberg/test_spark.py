@@ -42,7 +42,7 @@ def by_spark(shelf: Shelf) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def test_spark_reads_every_snapshot_and_its_maintenance_takes_nothing_away(make: Callable[..., Shelf]) -> None:
+def test_spark_reads_every_snapshot_and_its_maintenance_deletes_nothing(make: Callable[..., Shelf]) -> None:
     shelf = make(layout={"partition_by": ["type"]}, table={"partition": ["hour", "type"]})
     moments = pa.array([1, None], pa.timestamp("ms", "UTC"))
     first = shelf.commit(

@@ -44,13 +44,13 @@ def test_a_handler_refuses_them_if_it_is_set_to(package: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [f"{AIVEN}MakeTombstone", f"{CONFLUENT}Drop$Value", "Drop$Value"])
-def test_a_value_is_taken_away(kind: str) -> None:
+def test_a_value_is_removed(kind: str) -> None:
     done = after(Message({"a": 1}, b"k"), smt(kind))
     assert (done.value, done.key) == (None, b"k")
     assert texts_of(run_described(struct(field("a", "int32")), [{"a": 1}], smt(kind)), "value") == [None]
 
 
-def test_a_key_is_taken_away() -> None:
+def test_a_key_is_removed() -> None:
     done = after(Message({"a": 1}, b"k"), smt("Drop$Key"))
     assert (done.value, done.key) == ({"a": 1}, None)
 
