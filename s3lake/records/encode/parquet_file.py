@@ -150,7 +150,12 @@ def _repeating(table: pa.Table) -> list[str] | bool:
         return True
     (rows,) = table.slice(0, _LOOKED_AT).combine_chunks().to_batches()
     leaves = chain.from_iterable(map(_leaves, rows.schema.names, rows.columns))
-    return [path for path, values in leaves if 10 * pc.count_distinct(values).as_py() <= 9 * len(values)]
+    return [path for path, values in leaves if 10 * _count_distinct(values) <= 9 * len(values)]
+
+
+def _count_distinct(values: pa.Array) -> int:
+    """Count the different values, without null. Arrow's own `count_distinct` takes twice the CPU."""
+    return len(pc.unique(values)) - int(values.null_count > 0)
 
 
 def _leaves(path: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
