@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
-from s3lake.land.task.outcomes import Outcome
+from s3lake.land.task.outcomes import Outcome, encode_outcome
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -30,11 +29,7 @@ class Frame:
 
     def collect(self) -> list[Any]:
         """Runs the tasks, one after the other."""
-        self.session.jobs.append(len(self.numbers))
-        if self.session.failures:
-            raise self.session.failures.pop(0)
-        if self.session.outcomes:
-            return [SimpleNamespace(outcome=msgspec.json.encode(outcome)) for outcome in self.session.outcomes]
+        self.session.begin_job(len(self.numbers))
         ids = ([pa.record_batch([pa.array([number])], names=["id"])] for number in self.numbers)
         rows = [SimpleNamespace(**row) for one in ids for made in self.stage(iter(one)) for row in self._rows(made)]
         self.session.before_results()
@@ -47,6 +42,27 @@ class Frame:
             assert made.schema == pa.schema([(name, TYPES[type]) for name, type in columns])
         rows: list[Any] = made.to_pylist()
         return rows
+
+
+@dataclass
+class Rdd:
+    """Numbers, one for each task, and what each task yields."""
+
+    session: "TwoCoreSession"
+    numbers: range
+    work: Callable[[int], Iterable[Any]] = lambda number: [number]
+
+    def flatMap(self, work: Callable[[int], Iterable[Any]]) -> "Rdd":
+        return Rdd(self.session, self.numbers, work)
+
+    def collect(self) -> list[Any]:
+        """Runs the tasks, one after the other."""
+        self.session.begin_job(len(self.numbers))
+        if self.session.outcomes:
+            return [encode_outcome(outcome) for outcome in self.session.outcomes]
+        results = [result for number in self.numbers for result in self.work(number)]
+        self.session.before_results()
+        return results
 
 
 @dataclass
@@ -73,11 +89,20 @@ class TwoCoreSession:
     def _sc(self) -> "TwoCoreSession":
         return self
 
+    def begin_job(self, tasks: int) -> None:
+        self.jobs.append(tasks)
+        if self.failures:
+            raise self.failures.pop(0)
+
     def addJobTag(self, tag: str) -> None:
         """Take the tag of the jobs to come."""
 
     def cancelJobsWithTag(self, tag: str) -> None:
         self.interrupted.add(tag)
+
+    def parallelize(self, numbers: range, tasks: int) -> "Rdd":
+        assert len(numbers) == tasks
+        return Rdd(self, numbers)
 
     def range(self, start: int, end: int | None = None, step: int = 1, tasks: int = 1) -> Frame:
         numbers = range(start) if end is None else range(start, end, step)

@@ -6,11 +6,11 @@ A job costs Spark more than a task of a few records. So a landing waits with its
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -21,8 +21,9 @@ from s3lake.land.request.read_request import ReadRequest
 from s3lake.land.request.run_request import SparkTaskRunner, run_request
 from s3lake.land.spark import parallelism
 from s3lake.land.spark.failures import translate_spark_error
+from s3lake.land.spark.numbered_tasks import run_numbered_tasks
 from s3lake.land.spark.spark_jobs import JobsCancelled, SparkJobs
-from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
+from s3lake.land.task.outcomes import Failed, Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.source.record_batches import OffsetRange, Reader
 
@@ -34,7 +35,7 @@ SMALL = 100_000
 PATIENCE_S = 2.0
 """How long requests wait for landings that are slow, such as one that settles what a crashed writer left."""
 _TOPIC = 2_000  # what a topic costs a task in addition to its records, in records
-_ROWS = "number int, outcome binary"
+_results = msgspec.json.Decoder(tuple[int, Outcome])
 
 
 @dataclass(eq=False)
@@ -159,15 +160,13 @@ def _run_job(requests: Sequence[_WaitingRequest], session: SparkSession) -> list
     """Run the tasks of several requests in one job. Return the results of each."""
     tasks = assign_tasks([(waiting.reader, waiting.request) for waiting in requests], 2 * parallelism(session))
 
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column("id").to_pylist():
-                for load in tasks[number]:
-                    yield from load()
+    def run_task(number: int) -> Iterator[bytes]:
+        for load in tasks[number]:
+            yield from load()
 
     outcomes: list[list[Outcome]] = [[] for _ in requests]
-    for row in session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _ROWS).collect():
-        outcomes[row.number].append(outcome_of(bytes(row.outcome)))
+    for number, outcome in map(_results.decode, run_numbered_tasks(session, len(tasks), run_task)):
+        outcomes[number].append(outcome)
     return outcomes
 
 
@@ -181,10 +180,9 @@ class Load:
     topic: str
     ranges: tuple[OffsetRange, ...]
 
-    def __call__(self) -> Iterator[pa.RecordBatch]:
+    def __call__(self) -> Iterator[bytes]:
         for outcome in self._run():
-            arrays: list[Any] = [pa.array([self.number], pa.int32()), pa.array([msgspec.json.encode(outcome)])]
-            yield pa.record_batch(arrays, names=["number", "outcome"])
+            yield msgspec.json.encode((self.number, outcome))
 
     def _run(self) -> Iterator[Outcome]:
         try:

@@ -5,7 +5,7 @@ Spark plans and runs the tasks, and projects; records are read inside the tasks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,15 @@ from s3lake.index.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
 from s3lake.land.request.read_request import ReadRequest, TaskRunner
 from s3lake.land.request.sql_job import SqlJob
 from s3lake.land.spark import parallelism
+from s3lake.land.spark.numbered_tasks import run_numbered_tasks
 from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.sql.sql_table import Tabulate
-from s3lake.land.task.outcomes import OUTCOME, Outcome, outcome_of
-from s3lake.land.task.pipeline import Work
-from s3lake.source.record_batches import Reader
+from s3lake.land.task.outcomes import OUTCOME, Outcome, encode_outcome, outcome_of
+from s3lake.land.task.pipeline import Work, run
+from s3lake.source.record_batches import OffsetRange, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Turns records into the rows that a task returns."""
 
 
 def run_request(runner: TaskRunner, request: ReadRequest) -> list[Outcome]:
@@ -49,46 +46,37 @@ class SparkTaskRunner:
     jobs: SparkJobs
 
     def run_tasks(self, request: ReadRequest) -> list[Outcome]:
-        work = request.work
+        reader, work, topic, columns = self.reader, request.work, request.topic, request.work.record_columns
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else request.sink.flush.count or TASK_RECORDS
 
-        def run(session: SparkSession) -> list[Outcome]:
-            return _collect(
-                self._read(session, request.topic, work, work.record_columns, request.reads, OUTCOME, least)
-            )
+        def run_job(session: SparkSession) -> list[Outcome]:
+            loads = _split(session, request.reads, least)
 
-        return self.jobs.run(run)
+            def run_task(number: int) -> Iterator[bytes]:
+                yield from map(encode_outcome, run(work, reader.batches(topic, loads[number], columns)))
+
+            return list(map(outcome_of, run_numbered_tasks(session, len(loads), run_task)))
+
+        return self.jobs.run(run_job)
 
     def read_rows(self, session: SparkSession, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return self._read(
-            session, tabulate.topic, tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema)
-        )
-
-    def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        return _collect(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
-
-    def _read(
-        self,
-        session: SparkSession,
-        topic: str,
-        stage: Stage,
-        columns: Sequence[str],
-        reads: Intervals,
-        schema: StructType | str,
-        least: int | None = None,
-    ) -> DataFrame:
-        """Run `stage` in tasks over the records of `reads`; a range below `least` records is not split."""
-        reader, loads = self.reader, split_into_tasks(reads, 2 * parallelism(session), least)
+        reader, loads = self.reader, _split(session, reads)
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]
-            yield from stage(reader.batches(topic, ranges, columns))
+            yield from tabulate(reader.batches(tabulate.topic, ranges, tabulate.carried))
 
-        return session.range(0, len(loads), 1, len(loads)).mapInArrow(read, schema)
+        frame = session.range(0, len(loads), 1, len(loads))
+        return frame.mapInArrow(read, from_arrow_schema(tabulate.schema))
+
+    def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        rows = frame.mapInArrow(lambda batches: work(batches), OUTCOME).collect()
+        return [outcome_of(bytes(row.outcome)) for row in rows]
 
 
-def _collect(frame: DataFrame) -> list[Outcome]:
-    return [outcome_of(bytes(row.outcome)) for row in frame.collect()]
+def _split(session: SparkSession, reads: Intervals, least: int | None = None) -> list[tuple[OffsetRange, ...]]:
+    """Share ranges out to tasks; a range below `least` records is not split."""
+    return split_into_tasks(reads, 2 * parallelism(session), least)

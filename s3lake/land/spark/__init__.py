@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared
 from s3lake.land.spark.failures import translate_spark_error
-from s3lake.land.spark.installation import agree, fit, ours
+from s3lake.land.spark.installation import OURS, agree, fit
 from s3lake.scratch import scratch
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def get_session(spark: model.Spark) -> SparkSession:
             raise translate_spark_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
         return fit(active)
-    opened = start_session(spark, settings(spark))
     if spark.master.startswith("local"):
-        return ours(opened)
+        return start_session(spark, settings(spark) | OURS)
+    opened = start_session(spark, settings(spark))
     try:
         agree(opened)
     except Exception as error:
@@ -109,8 +109,6 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
     Raises:
         ConfigurationError: there is no Java, or none that Spark runs on.
     """
-    from pyspark.sql import SparkSession
-
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
     java = jars.find_java()
     os.environ["JAVA_HOME"] = str(java.parent.parent)
@@ -119,18 +117,26 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = python
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder
     if "spark.driver.extraJavaOptions" not in spark.conf:
         conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
-    for name, value in conf.items():
-        builder = builder.config(name, value)
     with launch.end_when_interrupted():
         try:
             launch.launch(conf)
             private_pyspark.forget_stopped_session()
-            return builder.getOrCreate()
+            return _open(conf)
         except Exception as error:
             raise translate_spark_error(error, f"starting a session with spark.master {spark.master}") from None
+
+
+def _open(conf: dict[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    if private_pyspark.find_active_context() is not None:
+        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    # Settings that are the session's own make it load all of SQL, which a landing needs for a sink's `sql` only.
+    SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
+    return SparkSession.builder.getOrCreate()
 
 
 def parallelism(session: SparkSession) -> int:

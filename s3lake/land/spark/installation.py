@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.errors import ConfigurationError, S3LakeError, SparkUnavailableError, TaskFailedError
 from s3lake.land.spark.failures import summarize, translate_spark_error
+from s3lake.land.spark.private_pyspark import find_context
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _AGREED = "spark.s3lake.installation"
 _OURS = "ours"
+OURS = {_AGREED: _OURS}
+"""The setting of a session whose workers are started from this process: there is nothing to ask."""
 _UTC = {"UTC", "Etc/UTC", "GMT", "Z", "+00:00"}
 _LEAST_SPARK = 4
 _WITHOUT_US = re.compile(r"No module named '?s3lake")
@@ -49,12 +52,6 @@ def here() -> Installation:
     return Installation(*_build_reader()())
 
 
-def ours(session: SparkSession) -> SparkSession:
-    """Mark a session whose workers are started from this process: there is nothing to ask."""
-    session.conf.set(_AGREED, _OURS)
-    return session
-
-
 def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
     """See that a session, of whoever made it, can do the work.
 
@@ -81,7 +78,8 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
             f"the session's spark.sql.session.timeZone is {zone}, and sql reads and writes times in UTC: set it to UTC "
             "where the session is made, or take sql out of the sink"
         )
-    if session.conf.get(_AGREED, "") != _OURS:
+    context = find_context(session)
+    if context is None or context.getConf().get(_AGREED) != _OURS:
         _try(session)
     return session
 

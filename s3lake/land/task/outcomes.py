@@ -93,6 +93,11 @@ Outcome = Refused | Grown | Done | Failed
 _decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 
 
+def encode_outcome(outcome: Outcome) -> bytes:
+    """Encode an outcome as a task returns it."""
+    return msgspec.json.encode(outcome)
+
+
 def outcome_of(encoded: bytes) -> Outcome:
     """An outcome as the driver gets it."""
     return _decoder.decode(encoded)

@@ -3,9 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -22,9 +22,12 @@ from s3lake.errors import (
 )
 from s3lake.land.spark import settings, start_session
 from s3lake.land.spark.failures import translate_spark_error
+from s3lake.land.spark.numbered_tasks import run_numbered_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Run = Callable[["SparkSession", Any], None]
 
 
 def crash(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,9 +48,20 @@ def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array(found)], names=["module"])
 
 
-def meaning_of(session: "SparkSession", task: object) -> Exception:
+def run_by_sql(session: "SparkSession", task: Any) -> None:
+    session.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()
+
+
+def run_by_number(session: "SparkSession", task: Any) -> None:
+    run_numbered_tasks(session, 1, task)
+
+
+BOTH = pytest.mark.parametrize("run", [run_by_sql, run_by_number])
+
+
+def meaning_of(session: "SparkSession", run: Run, task: object) -> Exception:
     with pytest.raises(Exception) as failed:  # noqa: PT011 - whatever Spark raises
-        session.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()  # type: ignore[arg-type]
+        run(session, task)
     return translate_spark_error(failed.value, "landing topic 'orders' into sink events")
 
 
@@ -56,20 +70,25 @@ class TestTasks:
         rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()
         assert [row.module for row in rows] == ["boto3", "confluent_kafka", "pandas", "s3lake.land.task.pipeline"]
 
-    def test_a_task_whose_process_crashes_may_succeed_on_retry(self, spark: "SparkSession") -> None:
-        error = meaning_of(spark, crash)
+    @BOTH
+    def test_a_task_whose_process_crashes_may_succeed_on_retry(self, spark: "SparkSession", run: Run) -> None:
+        error = meaning_of(spark, run, crash)
         assert isinstance(error, SparkUnavailableError)
         assert str(error).startswith("Spark went away while landing topic 'orders' into sink events: ")
 
-    def test_that_fail_with_an_error_of_python_are_terminal_and_reported_in_a_line(self, spark: "SparkSession") -> None:
-        error = meaning_of(spark, errs)
+    @BOTH
+    def test_that_fail_with_an_error_of_python_are_terminal_and_reported_in_a_line(
+        self, spark: "SparkSession", run: Run
+    ) -> None:
+        error = meaning_of(spark, run, errs)
         assert isinstance(error, TaskFailedError)
         assert "ZeroDivisionError: by nothing. Nothing of this micro-batch is visible" in str(error)
         assert "Traceback" not in str(error)
         assert len(str(error)) < 1000
 
-    def test_that_raise_an_error_of_ours_keep_its_type_and_text(self, spark: "SparkSession") -> None:
-        error = meaning_of(spark, tells)
+    @BOTH
+    def test_that_raise_an_error_of_ours_keep_its_type_and_text(self, spark: "SparkSession", run: Run) -> None:
+        error = meaning_of(spark, run, tells)
         assert type(error) is KafkaUnavailableError
         assert str(error) == "Kafka at k:1 did not answer; Connection refused"
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
-from s3lake.land.spark.installation import agree, fit, here, ours
+from s3lake.land.spark.installation import agree, fit, here
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.land.spark.spark_server import ROOT, SparkServer, opened
 
@@ -118,9 +118,11 @@ class TestASessionOfTheUser:
         fit(session)
         assert session.asked == 1
 
-    def test_that_s3lake_has_made_here_is_not_asked(self) -> None:
-        session: Any = Theirs(RuntimeError("asked"))
-        fit(ours(session))
+    def test_that_s3lake_has_made_here_is_not_asked(
+        self, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(spark, "range", None)  # by which workers are asked
+        assert fit(spark) is spark
 
     def test_a_session_of_another_type_is_refused_with_the_types_it_may_have(self) -> None:
         assert refused(ConfigurationError, object()).startswith("spark: object is not a Spark session: give a resource")

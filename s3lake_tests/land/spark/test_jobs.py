@@ -5,14 +5,14 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-import pyarrow as pa
 import pytest
 
+from s3lake.land.spark.numbered_tasks import run_numbered_tasks
 from s3lake.land.spark.spark_jobs import JobsCancelled, SparkJobs
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.processes import until
@@ -138,15 +138,21 @@ def test_jobs_of_several_threads_are_cancelled_together() -> None:
     until(lambda: not job_threads())
 
 
+@pytest.mark.parametrize("by_sql", [False, True])
 def test_an_interruption_ends_the_job_and_its_tasks_on_real_spark(
-    spark: "SparkSession", interrupt: Callable[[], None], tmp_path: Path
+    spark: "SparkSession", interrupt: Callable[[], None], tmp_path: Path, by_sql: bool
 ) -> None:
     directory = str(tmp_path)
 
-    def work_long(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work_long(_: Any) -> Iterator[Any]:
         (Path(directory) / str(os.getpid())).touch()
         time.sleep(1000)
-        yield from batches
+        yield from ()
+
+    def run_job(session: "SparkSession") -> object:
+        if by_sql:
+            return session.range(0, 2, 1, 2).mapInArrow(work_long, "id long").collect()
+        return run_numbered_tasks(session, 2, work_long)
 
     def interrupt_tasks() -> None:
         until(lambda: any(tmp_path.iterdir()))
@@ -155,9 +161,7 @@ def test_an_interruption_ends_the_job_and_its_tasks_on_real_spark(
     interrupting = threading.Thread(target=interrupt_tasks)
     interrupting.start()
     with pytest.raises(Interrupted):
-        SparkJobs(lambda: spark).run(
-            lambda session: session.range(0, 2, 1, 2).mapInArrow(work_long, "id long").collect()
-        )
+        SparkJobs(lambda: spark).run(run_job)
     interrupting.join()
     until(lambda: not job_threads())
     until(lambda: not any(psutil.pid_exists(int(path.name)) for path in tmp_path.iterdir()))
