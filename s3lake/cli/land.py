@@ -11,6 +11,7 @@ from s3lake.cli.output import ProgressLine, emit, print_text
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.errors import ConfigurationError, IncompleteError
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.cli.landing_printer import LandingPrinter
@@ -69,11 +70,12 @@ def _format_sums(row: Mapping[str, Any]) -> str:
     definitions = define_counts(Counts).values()
     parts = {one.name: one.text for one in definitions if one.role == "outcome"}
     parts |= {"expired": "expired", "without_record": "markers and aborted"}
-    sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts.items() if row[name] or name == "rows")
+    sums = " + ".join(format_count(row[name], text) for name, text in parts.items() if row[name] or name == "rows")
     noted = [one for one in definitions if one.role == "note" and row[one.name]]
     if noted:
-        sums += f" ({', '.join(f'{sum_by_field(row[one.name]):,} {one.text}' for one in noted)})"
-    return f"{row['hour']}: {row['offsets']:,} offsets = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
+        sums += f" ({', '.join(format_count(sum_by_field(row[one.name]), one.text) for one in noted)})"
+    offsets = format_count(row["offsets"], "offsets")
+    return f"{row['hour']}: {offsets} = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
 
 
 def run_land(request: Request) -> None:

@@ -11,6 +11,7 @@ from s3lake import hours
 from s3lake.cli.output import DIFFERENCES, ProgressLine, emit
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config
@@ -140,9 +141,11 @@ def _format_checked(row: Mapping[str, Any]) -> str:
     )
     erased = f"{row['erased']:,} erased, " if row["erased"] else ""
     return (
-        "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
-        "dead letters, {skipped:,} skipped, {out}{stored}; missing {missing:,}, duplicated {duplicated:,}"
-    ).format(stored=format_files(row), out=erased, **row) + unchecked
+        "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead}, "
+        "{skipped:,} skipped, {out}{stored}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(
+        dead=format_count(row["dead_letters"], "dead letters"), stored=format_files(row), out=erased, **row
+    ) + unchecked
 
 
 def describe_totals(report: "VerifyReport") -> dict[str, Any]:
@@ -167,12 +170,19 @@ def format_totals(row: Mapping[str, Any]) -> str:
     reasons = f" ({'; '.join(row['counted_reasons'])})" if row["counted_reasons"] else ""
     counted = f", counted {row['not_compared']:,}{reasons}" if row["not_compared"] else ""
     return (
-        "compared {compared:,} records of Kafka{counted}: {landed:,} landed, {dead_letters:,} dead letters{extra}, in "
-        "{stored}; not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
-    ).format(extra=extra, counted=counted, stored=format_files(row), **row)
+        "{records} of Kafka{counted}: {landed:,} landed, {dead}{extra}, in {stored}; "
+        "not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
+    ).format(
+        records="compared " + format_count(row["compared"], "records"),
+        dead=format_count(row["dead_letters"], "dead letters"),
+        extra=extra,
+        counted=counted,
+        stored=format_files(row),
+        **row,
+    )
 
 
 def format_files(row: Mapping[str, Any]) -> str:
     """Return how many files of data and of dead letters a row counts."""
-    dead = f" and {row['dead_letter_files']:,} dead-letter files" if row["dead_letter_files"] else ""
-    return f"{row['files']:,} data files{dead}"
+    dead = " and " + format_count(row["dead_letter_files"], "dead-letter files") if row["dead_letter_files"] else ""
+    return format_count(row["files"], "data files") + dead

@@ -21,6 +21,7 @@ from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.hour_checks import check_hours, check_quiet_hours
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.resource_connections import open_topic, spark_session
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -261,7 +262,9 @@ class TopicReport:
 
     def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         self._batches[hour] = batches
-        self._log_line(f"hour {hour}: planned {_count(offsets, 'offset')} in {_count(batches, 'micro-batch', 'es')}")
+        self._log_line(
+            f"hour {hour}: planned {format_count(offsets, 'offsets')} in {format_count(batches, 'micro-batches')}"
+        )
 
     def batch_committed(self, manifest: "Manifest") -> None:
         hour = manifest.hour
@@ -271,7 +274,7 @@ class TopicReport:
         files = count_data_files(manifest)
         # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
         number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
-        counts = f"{_count(rows, 'row')} in {_count(files, 'file')}, {_count(dead, 'dead letter')}"
+        counts = f"{format_count(rows, 'rows')} in {format_count(files, 'files')}, {format_count(dead, 'dead letters')}"
         self._log_line(f"hour {hour}: commit {number}: {counts}")
 
     def hour_merged(self, hour: str, outcome: str) -> None:
@@ -284,7 +287,7 @@ class TopicReport:
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self.requested)
-        rows = f"{_count(landed.sums.landed, 'row')} in {_count(landed.sums.files, 'file')}"
+        rows = f"{format_count(landed.sums.landed, 'rows')} in {format_count(landed.sums.files, 'files')}"
         new = "" if landed.new else "; nothing new to land"
         self._log_line(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
         for notice in find_notices(landed.tile):
@@ -295,7 +298,7 @@ class TopicReport:
     def interrupt(self) -> None:
         """Materialise hours that are not done and of which this run has committed something: the run is cancelled."""
         for hour in sorted(set(self._commits) - self._done):
-            self._log_line(f"hour {hour}: not done, {_count(self._commits[hour], 'commit')} of this run stay")
+            self._log_line(f"hour {hour}: not done, {format_count(self._commits[hour], 'commits')} of this run stay")
             try:
                 self._materialise(self._target.report(hour, self._commits[hour]))
             except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
@@ -314,10 +317,6 @@ class TopicReport:
 
     def _warn(self, line: str) -> None:
         self._run.warn(self._begin + line)
-
-
-def _count(count: int, noun: str, plural: str = "s") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
 def _measure_lag(target: "TopicSink", landed: "LandedHour") -> "Lag | None":

@@ -1,4 +1,7 @@
-"""Sizes, durations and shares as text: `500MB`, `5m`, `1%`. MB is 10^6, as connectors mean it; MiB is 2^20."""
+"""Sizes, durations, shares and counts as text: `500MB`, `5m`, `1%`, `1 row`.
+
+MB is 10^6, as connectors mean it; MiB is 2^20.
+"""
 
 import re
 from decimal import Decimal
@@ -6,6 +9,7 @@ from typing import Any
 
 _SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PLURAL_ENDING = re.compile(r"(?<=ch)es\b|s\b")
 
 
 def parse_size(value: Any) -> Any:
@@ -79,6 +83,12 @@ def format_wait(seconds: float) -> str:
     if large >= 24:
         small, large, units = large % 24, large // 24, ("d", "h")
     return f"{large} {units[0]} {small} {units[1]}" if small else f"{large} {units[0]}"
+
+
+def format_count(count: int, plural: str) -> str:
+    """Format a count with its noun, in the singular after 1: `1 row`, `2 rows`. `plural` is the noun for all others."""
+    noun = _PLURAL_ENDING.sub("", plural, count=1) if count == 1 else plural
+    return f"{count:,} {noun}"
 
 
 def format_double(value: float) -> str:

@@ -75,7 +75,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[LakeWithRefusals], None], s
     "replay": (
         ("dead-letters", "replay"),
         correct_the_layout,
-        f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stay dead letters, "
+        f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stays a dead letter, "
         "1 for convert: JSON is malformed: expected … (byte …)\n",
     ),
     "rollback": (

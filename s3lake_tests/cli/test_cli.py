@@ -175,7 +175,7 @@ class TestExitCodeThree:
         monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([broken.target(), good.target()]))
         outcome = run("land", "--from", FIRST, "--to", FIRST)
         assert outcome.code == 3
-        assert f"events {TOPIC} {FIRST}: 1 offsets = 1 rows" in outcome.out
+        assert f"events {TOPIC} {FIRST}: 1 offset = 1 row;" in outcome.out
         assert f"events {TOPIC}: RecordError: " in outcome.err
         assert f"land events {TOPIC}: offsets: 1 of 1" in outcome.err.splitlines()
 

@@ -61,7 +61,7 @@ def test_replay_lands_dead_letters_and_names_the_commit_of_each(run: Run, lake: 
     assert [(one["chosen"], one["landed"], one["done"]) for one in done] == [(3, 2, True), (2, 1, True)]
     assert [one["commit"] for one in done] == [one.id for one in lake.commits]
     assert lake.verified().clean
-    assert "1 dead letters: 0 can be landed, 1 stay" in run("replay", "--yes", "--hour", HOUR).stdout
+    assert "1 dead letter: 0 can be landed, 1 stays" in run("replay", "--yes", "--hour", HOUR).stdout
 
 
 def test_a_store_that_does_not_answer_is_exit_code_three(

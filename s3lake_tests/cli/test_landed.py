@@ -36,7 +36,7 @@ class TestOnLandedHours:
         assert outcome.code == 1
         assert f"not landed: {landed} 2026-01-05T09: 0 offsets, no tile" in outcome.out.splitlines()
         assert outcome.out.splitlines()[-1] == (
-            "compared 31 records of Kafka: 30 landed, 1 dead letters, in 2 data files and 1 dead-letter files; "
+            "compared 31 records of Kafka: 30 landed, 1 dead letter, in 2 data files and 1 dead-letter file; "
             "not landed 0, missing 0, duplicated 0"
         )
         rows = [row for row in run("verify", config, "--to", TEN, "--json").rows if "kafka_records" in row]
@@ -86,7 +86,7 @@ class TestOnLandedHours:
         lake.produce(landed, values(5), at(first, 5), 0)
         outcome = run("land", config, "--to", first)
         assert outcome.code == 0, outcome.err
-        assert outcome.out.startswith(f"events {landed} {first}: 5 offsets = 5 rows; 1 data files")
+        assert outcome.out.startswith(f"events {landed} {first}: 5 offsets = 5 rows; 1 data file,")
         refused = run("land", config, "--from", START, "--to", first)
         assert refused.code == 3
         assert f"the hours to land begin at {first}" in refused.err
@@ -98,7 +98,7 @@ class TestOnLandedHours:
         lake.produce(landed, values(7), at(eleven, 5), 0)
         outcome = run("land", config, "--to", hours.shift(TEN, 2))
         assert outcome.code == 0, outcome.err
-        assert f"events {landed} {eleven}: 7 offsets = 7 rows; 1 data files" in outcome.out
+        assert f"events {landed} {eleven}: 7 offsets = 7 rows; 1 data file," in outcome.out
         assert START not in outcome.out
         assert run("verify", config, "--to", eleven).code == 0
         again = run("land", config, "--from", START, "--to", hours.shift(TEN, 1))
@@ -108,6 +108,6 @@ class TestOnLandedHours:
         before = lake.objects()
         outcome = run("rewrite", config, "--from", TEN, "--to", TEN, "--yes")
         assert outcome.code == 0
-        assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
+        assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letter; 1 data file ")
         assert len(set(before) & set(lake.objects())) == 1
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0

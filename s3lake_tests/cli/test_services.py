@@ -45,15 +45,15 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     begun = next(at for at, line in enumerate(lines) if line.startswith("backfilling "))
     assert "planned" in lines[begun + 1], "a line is printed before all of it is done"
     (total,) = [line for line in lines if line.startswith(compared)]
-    figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters, in (\d+) data files.*", total)
+    figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters?, in (\d+) data files?.*", total)
     assert figures, total
     assert total.endswith("; not landed 0, missing 0, duplicated 0")
     assert int(figures[1].replace(",", "")) + int(figures[2]) == 2000
     assert lines[-2].startswith("next: s3lake demo --serve")
     sums = [
-        re.fullmatch(r"\S+ \w+ \S+: ([\d,]+) offsets = ([^;]+); ([\d,]+) data files.*", line)
+        re.fullmatch(r"\S+ \w+ \S+: ([\d,]+) offsets? = ([^;]+); ([\d,]+) data files?.*", line)
         for line in lines
-        if " offsets = " in line
+        if re.search(" offsets? = ", line)
     ]
     assert len(sums) >= 8
     for found in sums:
@@ -111,7 +111,7 @@ def test_demo_lands_and_verifies_by_a_configuration_of_the_documents(name: str, 
     done = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     [total] = [line for line in done.stdout.splitlines() if line.startswith("compared ")]
-    figures = re.search(r": ([\d,]+) landed, (\d+) dead letters.*; not landed 0, missing 0, duplicated 0$", total)
+    figures = re.search(r": ([\d,]+) landed, (\d+) dead letters?.*; not landed 0, missing 0, duplicated 0$", total)
     assert figures, total
     assert int(figures[2]) <= 4, "malformed ones only"
 

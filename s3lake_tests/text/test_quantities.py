@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.text.quantities import format_size, format_wait
+from s3lake.text.quantities import format_count, format_size, format_wait
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,21 @@ def test_a_size_is_in_the_largest_unit_that_is_exact(size: int, text: str) -> No
 )
 def test_a_wait_is_in_units_that_people_read(seconds: float, text: str) -> None:
     assert format_wait(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "plural", "text"),
+    [
+        (0, "rows", "0 rows"),
+        (1, "rows", "1 row"),
+        (1_000, "rows", "1,000 rows"),
+        (1, "dead letters", "1 dead letter"),
+        (2, "dead letters", "2 dead letters"),
+        (1, "dead-letter files", "1 dead-letter file"),
+        (1, "micro-batches", "1 micro-batch"),
+        (1, "fields left out", "1 field left out"),
+        (1, "late", "1 late"),
+    ],
+)
+def test_a_count_of_one_has_its_noun_in_the_singular(count: int, plural: str, text: str) -> None:
+    assert format_count(count, plural) == text

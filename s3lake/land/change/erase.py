@@ -47,6 +47,7 @@ from s3lake.land.change.hour_change import (
 from s3lake.land.task.outcomes import merge_reads
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.schema.columns.types import Columns, from_document
+from s3lake.text.quantities import format_count
 
 REASON = "erase"
 _DEAD_LETTER_COLUMNS = pa.schema(
@@ -146,8 +147,8 @@ def plan_erase(
         replacements.append((group, partial(_write, target, own, new_keys)))
     unasked = sum(entry.unasked for entry in searched)
     stay = (
-        f"{unasked:,} dead letters stay: they have no column of the data that --where names. Choose by --dead-letters "
-        "which of them are meant"
+        f"--where does not apply to {format_count(unasked, 'dead letters')} without the columns that it names. Choose "
+        "by --dead-letters which of them are meant"
     )
     if not replacements:
         if unasked:

@@ -42,6 +42,7 @@ from s3lake.land.request.run_request import run_request
 from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.task import outcomes
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,12 +80,13 @@ class ReplayResult:
     def __str__(self) -> str:
         left = self.chosen - self.landed - self.skipped
         landed = "can be landed" if self.commit is None else f"landed by commit {self.commit}"
-        parts = [f"{self.chosen:,} dead letters: {self.landed:,} {landed}"]
+        parts = [f"{format_count(self.chosen, 'dead letters')}: {self.landed:,} {landed}"]
         if self.skipped:
             parts.append(f"{self.skipped:,} left out")
         if left:
             reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
-            parts.append(f"{left:,} stay dead letters, {reasons}")
+            stay = "1 stays a dead letter" if left == 1 else f"{left:,} stay dead letters"
+            parts.append(f"{stay}, {reasons}")
         return ", ".join(parts)
 
 

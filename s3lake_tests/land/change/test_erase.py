@@ -146,7 +146,7 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
     assert planned.records == 1
     done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}'", dead_letters=None))
     assert done.records == 1
-    assert "1 dead letters stay: they have no column of the data that --where names. Choose by --dead-letters" in str(
+    assert "--where does not apply to 1 dead letter without the columns that it names. Choose by --dead-letters" in str(
         done
     )
     (manifest,) = holding(world).manifests(HOUR) or []
