@@ -110,6 +110,7 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
         ConfigurationError: there is no Java, or none that Spark runs on.
     """
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
+    private_pyspark.keep_tests_out()
     java = jars.find_java()
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     # PySpark reads the variable and not the setting; without either, workers are whatever `python3` is on PATH.

@@ -6,6 +6,7 @@ PySpark may change it with any version: `s3lake_tests/land/spark/test_private_py
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,35 @@ def start_gateway(popen: Callable[..., Any]) -> None:
         SparkContext._ensure_initialized()
     finally:
         java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
+
+
+def keep_tests_out() -> None:
+    """Let PySpark see whether an argument for the JVM is numpy's without an import.
+
+    For each list and dict it imports `pyspark.testing` to see whether numpy is installed, and so pandas and gRPC. A
+    value of numpy exists only where numpy was imported.
+    """
+    from pyspark.sql import types
+
+    for converter, can_convert in (
+        (getattr(types, "NumpyScalarConverter", None), _is_numpy_scalar),
+        (getattr(types, "NumpyArrayConverter", None), _is_numpy_array),
+    ):
+        if converter is not None:
+            converter.can_convert = can_convert
+
+
+def _is_numpy_scalar(_: object, value: object) -> bool:
+    return isinstance(value, _find_numpy_type("generic"))
+
+
+def _is_numpy_array(_: object, value: Any) -> bool:
+    return isinstance(value, _find_numpy_type("ndarray")) and bool(value.ndim == 1)
+
+
+def _find_numpy_type(name: str) -> Any:
+    """Return a type of numpy, or what no value is of: it is not imported, or another thread has not done it yet."""
+    return getattr(sys.modules.get("numpy"), name, ())
 
 
 def find_gateway_process() -> subprocess.Popen[bytes] | None:

@@ -30,6 +30,18 @@ def test_a_session_without_a_context_runs_the_same_tasks_by_sql(spark: "SparkSes
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.slow("starts a session in a process of its own")
+def test_a_session_and_its_tasks_import_neither_pandas_nor_pyspark_s_tests() -> None:
+    program = """
+import sys
+from s3lake.land.spark.numbered_tasks import run_numbered_tasks
+run_numbered_tasks(session(), 2, lambda number: [b"done"])
+print(sorted({"pandas", "grpc", "pyspark.testing"} & sys.modules.keys()))
+"""
+    assert client(program, "local[1]") == "[]\n"
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("starts a session in a process of its own")
 def test_tasks_let_a_jvm_load_neither_planner_nor_compiler_of_sql(tmp_path: Path) -> None:
     program = """
 from s3lake.land.spark.numbered_tasks import run_numbered_tasks

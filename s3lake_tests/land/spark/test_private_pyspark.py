@@ -9,6 +9,7 @@ import pyspark
 import pytest
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from s3lake.land.spark import private_pyspark
 
@@ -19,14 +20,27 @@ USED = [
     (SparkContext, "_ensure_initialized"),
     (SparkSession, "_instantiatedSession"),
     (java_gateway, "Popen"),
+    (NumpyScalarConverter, "can_convert"),
+    (NumpyArrayConverter, "can_convert"),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name"), USED, ids=[name for _, name in USED])
+@pytest.mark.parametrize(("owner", "name"), USED, ids=[f"{owner.__name__}.{name}" for owner, name in USED])
 def test_pyspark_has_what_s3lake_uses(owner: Any, name: str) -> None:
     assert hasattr(owner, name), (
         f"PySpark {pyspark.__version__} has no {owner.__name__}.{name}: change s3lake/land/spark/private_pyspark.py"
     )
+
+
+def test_values_of_numpy_are_converted_for_the_jvm_as_pyspark_does() -> None:
+    import numpy as np
+
+    values = [np.int64(1), np.array([1]), np.zeros((1, 1)), [1], {"a": 1}, 1, "a"]
+    found = [[one.can_convert(value) for value in values] for one in (NumpyScalarConverter(), NumpyArrayConverter())]
+    private_pyspark.keep_tests_out()
+    kept = [[one.can_convert(value) for value in values] for one in (NumpyScalarConverter(), NumpyArrayConverter())]
+    assert kept == found
+    assert [row.index(True) for row in kept] == [0, 1]
 
 
 def test_a_frame_of_spark_connect_explains_its_plan() -> None:
