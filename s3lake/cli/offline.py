@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from s3lake.cli.check import find_suspicious_settings
 from s3lake.cli.output import DIFFERENCES, INPUT, emit, err, out, print_json, print_text, write
 from s3lake.cli.request import Request, open_spark, print_notices
 from s3lake.errors import ConfigurationError
+from s3lake.text.quantities import format_count
 
 _QUESTIONS = (
     ("Kafka's bootstrap servers", "localhost:9092"),
@@ -140,8 +142,7 @@ def run_preview(
             "records": file.records,
             "bytes": file.bytes,
         }
-        line = "{key}  {topic}[{partition}] offsets {first_offset} to {last_offset}, {records} records, {bytes} bytes"
-        emit(request.as_json, row, line.format_map)
+        emit(request.as_json, row, _format_object)
         if below is not None:
             _write_below(below / sink.bucket if several else below, file.key, object.body)
     if results and not objects and not any(result.refusals for _, result in results):
@@ -151,6 +152,11 @@ def run_preview(
             sys.stderr.write(json.dumps(asdict(refusal)) + "\n")
     if any(result.failed for _, result in results):
         raise typer.Exit(DIFFERENCES)
+
+
+def _format_object(row: Mapping[str, Any]) -> str:
+    counts = f"{format_count(row['records'], 'records')}, {format_count(row['bytes'], 'bytes')}"
+    return "{key}  {topic}[{partition}] offsets {first_offset} to {last_offset}, ".format_map(row) + counts
 
 
 def _write_below(directory: Path, key: str, body: bytes) -> None:

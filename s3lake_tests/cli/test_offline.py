@@ -37,6 +37,17 @@ class TestPreview:
             }
         ]
 
+    @pytest.mark.parametrize(
+        ("values", "counts"),
+        [(("1",), "0 to 0, 1 record, 2 bytes"), (("1", "2"), "0 to 1, 2 records, 4 bytes")],
+    )
+    def test_a_line_counts_records_and_bytes(
+        self, run: Run, offline: Path, values: tuple[str, ...], counts: str
+    ) -> None:
+        outcome = self.preview(run, offline, *values, options=())
+        assert outcome.code == 0
+        assert outcome.out.endswith(f"{counts}\n")
+
     def test_out_writes_the_objects_below_a_directory(self, run: Run, offline: Path, tmp_path: Path) -> None:
         assert self.preview(run, offline, "1", options=("--out", str(tmp_path / "out"))).code == 0
         assert (

@@ -10,6 +10,7 @@ from s3lake.index.commit.documents import Manifest, count_data_files
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan.stamps import find_notices
 from s3lake.index.plan.tile import Sums, Tile
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     pass
@@ -58,11 +59,12 @@ class Logged:
     topic: str
 
     def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
-        self._log(f"{hour}: {offsets} offsets in {batches} micro-batches")
+        self._log(f"{hour}: {format_count(offsets, 'offsets')} in {format_count(batches, 'micro-batches')}")
 
     def batch_committed(self, manifest: Manifest) -> None:
         records = sum(read.landed for read in manifest.partitions.values())
-        self._log(f"{manifest.hour}: landed {records} records, {count_data_files(manifest)} files")
+        files = format_count(count_data_files(manifest), "files")
+        self._log(f"{manifest.hour}: landed {format_count(records, 'records')}, {files}")
 
     def hour_merged(self, hour: str, outcome: str) -> None:
         self._log(f"{hour}: {outcome}")

@@ -115,7 +115,7 @@ def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixt
     lines = logged(world.target(), caplog, FIRST)
     assert [line.split(f"events orders {FIRST}: ") for line in lines] == [
         ["", "5 offsets in 3 micro-batches"],
-        *([["", f"landed {records} records, 1 files"] for records in (2, 2, 1)]),
+        *([["", f"landed {records}, 1 file"] for records in ("2 records", "2 records", "1 record")]),
         ["", "3 commits of 3 files became one of 1"],
     ]
 
@@ -127,7 +127,7 @@ def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.Lo
     _, committed = logged(target, caplog, FIRST)
     sums = target.report(FIRST).sums
     assert (sums.files, sums.dead_files) == (2, 1)
-    assert committed.endswith("landed 1 records, 2 files")
+    assert committed.endswith("landed 1 record, 2 files")
 
 
 def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
