@@ -31,7 +31,7 @@ OF_ROOMS = ("records", "index", "lake")
 LIST = Path(__file__).with_name("survivors.yaml")
 DEFAULT = [
     *("s3lake/index/plan", "s3lake/index/store", "s3lake/index/commit"),
-    *(f"s3lake/land/{name}.py" for name in ("landing", "target", "checks", "observer")),
+    *(f"s3lake/land/{name}.py" for name in ("hour/landing", "topic/topic_sink", "micro_batch/gate", "topic/observer")),
     *(f"s3lake/land/task/{name}.py" for name in ("outcomes", "staging", "refused_records")),
 ]
 """What decides over offsets or speaks to S3."""
