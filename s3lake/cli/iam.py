@@ -62,7 +62,7 @@ def policy_of_caller(roles: "Iterable[Role]") -> dict[str, Any]:
 
 def policy_of(config: "Config", sinks: "Sequence[Sink]", *, read_only: bool = False) -> dict[str, Any]:
     """Return the policy for sinks of a configuration; with `read_only` only the permissions to read."""
-    from s3lake.config.model.key_space import key_prefixes
+    from s3lake.config.model.key_space import key_prefixes, select_outermost
 
     statements: list[dict[str, Any]] = []
     keys: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def policy_of(config: "Config", sinks: "Sequence[Sink]", *, read_only: bool = Fa
         if not read_only and any(key_prefixes(sink) for sink in inside):
             listing.append("s3:ListBucketMultipartUploads")
         actions = [*(_READ if read_only else _WRITE), *([] if read_only else _object_actions(s3.objects))]
-        beginnings = _outermost_prefixes(key for sink in inside for key in _key_prefixes(sink, read_only=read_only))
+        beginnings = select_outermost(key for sink in inside for key in _key_prefixes(sink, read_only=read_only))
         resources = [f"{place}/{_escape_key(key)}*" for key in beginnings]
         statements.append({"Effect": "Allow", "Action": listing, "Resource": place})
         statements.append({"Effect": "Allow", "Action": actions, "Resource": resources})
@@ -108,15 +108,6 @@ def _key_prefixes(sink: "Sink", *, read_only: bool) -> Iterable[str]:
     if not read_only:
         yield f"{sink.root}.probe/"
     yield from key_prefixes(sink) or (sink.root,)
-
-
-def _outermost_prefixes(keys: Iterable[str]) -> list[str]:
-    """Return the prefixes that are not inside another one."""
-    kept: list[str] = []
-    for key in sorted(set(keys)):
-        if not kept or not key.startswith(kept[-1]):
-            kept.append(key)
-    return kept
 
 
 def _escape_key(key: str) -> str:

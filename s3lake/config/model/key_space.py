@@ -34,27 +34,32 @@ class KeySpace:
         present: the expression of keys of data, sidecars and markers.
         former: the same expression with the endings of all formats.
         dead_letters: the prefix of dead letters.
+        trials: the prefix of the keys with which the store is tried.
     """
 
     prefixes: tuple[str, ...]
     present: re.Pattern[str]
     former: re.Pattern[str]
     dead_letters: str
+    trials: str
 
     @classmethod
     def from_sink(cls, sink: "Sink", topic: str) -> "KeySpace":
         """Return the key space of a topic of a sink."""
-        layouts = [_fill(layout, topic) for layout in _layouts(sink)]
+        layouts, prefixes = [_fill(layout, topic) for layout in _layouts(sink)], _prefixes(sink, topic)
         return cls(
-            prefixes=_prefixes(sink, topic),
+            prefixes=select_outermost([*prefixes, _trials(sink)]) if prefixes else (),
             present=_compile(layouts, _endings(sink)),
             former=_compile(layouts, _ENDINGS),
             dead_letters=_dead_letters(sink, topic),
+            trials=_trials(sink),
         )
 
     def contains(self, key: str) -> bool:
         """Return whether `key` can be one of them, with the mark of a commit or without."""
-        return key.startswith(self.dead_letters) or self.present.fullmatch(_MARK.sub("", key)) is not None
+        return (
+            key.startswith((self.dead_letters, self.trials)) or self.present.fullmatch(_MARK.sub("", key)) is not None
+        )
 
     def contained_before(self, key: str) -> bool:
         """Return whether `key` can have been one of them when the sink wrote another format or codec."""
@@ -65,6 +70,15 @@ def key_prefixes(sink: "Sink") -> tuple[str, ...]:
     """Return the beginnings of the keys of all topics; none if a layout begins with what records contain."""
     of_topics = [_prefixes(sink, topic) for topic in sink.topics or (None,)]
     return tuple(sorted(set().union(*of_topics))) if all(of_topics) else ()
+
+
+def select_outermost(prefixes: Iterable[str]) -> tuple[str, ...]:
+    """Return the prefixes that are not inside another one, in order."""
+    kept: list[str] = []
+    for prefix in sorted(set(prefixes)):
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    return tuple(kept)
 
 
 def can_share_key(first: "Sink", second: "Sink") -> bool:
@@ -120,6 +134,10 @@ def _prefixes(sink: "Sink", topic: str | None) -> tuple[str, ...]:
 
 def _dead_letters(sink: "Sink", topic: str | None) -> str:
     return f"{sink.root}_dead_letters/{sink.name}/" + (f"{topic}/" if topic is not None else "")
+
+
+def _trials(sink: "Sink") -> str:
+    return f"{sink.root}.probe/"
 
 
 def _fill(layout: _Layout, topic: str | None, ending: str | None = None) -> list[Piece]:

@@ -69,9 +69,9 @@ def clean_index(
     brought to each day first that is not noted as settled: no run comes to its hours any more. If it cannot follow, the
     objects of replaced commits stay, and their manifests.
 
-    A writer that died before it wrote a manifest left uploads whose ids only the store has: uploads of a key
-    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; uploads
-    of a key that it could give in another format when they are older than `keep_ms`.
+    A writer that died before it wrote a manifest, or while it tried the store, left uploads whose ids only the store
+    has: uploads of a key that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle
+    rule would; uploads of a key that it could give in another format when they are older than `keep_ms`.
 
     Args:
         index: the index of the sink and topic.

@@ -103,8 +103,8 @@ def ensure_keeps_objects(store: Store, data: str) -> None:
 def try_store(store: Store, index: str, data: str, *, races: bool = True) -> None:
     """Try all requests of a commit and its rollback on keys below `index` and `data` called `.probe/<random>`.
 
-    A process that is killed meanwhile leaves an object of some bytes, or an upload. Nothing deletes those later: no
-    name in a bucket proves that an object is not data.
+    A process that is killed meanwhile leaves an object of some bytes, or an upload. `clean` ends the upload when it is
+    old. Nothing deletes the object: no name in a bucket proves that an object is not data.
 
     Args:
         races: whether several writers race, too.

@@ -59,9 +59,14 @@ def test_a_key_that_a_sink_cannot_write_is_not_in_its_key_space(key: str) -> Non
 def test_a_key_space_without_a_fixed_beginning_has_no_prefixes() -> None:
     template = {"template": "{field:country}/{topic}/{partition}-{offset}"}
     assert KeySpace.from_sink(orders(prefix="", layout=template), "orders").prefixes == ()
-    assert KeySpace.from_sink(orders(layout=template), "orders").prefixes == (
-        "raw/",
+    assert KeySpace.from_sink(orders(layout=template), "orders").prefixes == ("raw/",)
+
+
+def test_a_key_space_has_the_prefixes_of_data_dead_letters_and_trials_of_the_store() -> None:
+    assert KeySpace.from_sink(orders(), "orders").prefixes == (
+        "raw/.probe/",
         "raw/_dead_letters/events/orders/",
+        "raw/orders/date=",
     )
 
 

@@ -25,6 +25,7 @@ from s3lake_tests.index.commit.kafka import hour, ms
 from s3lake_tests.index.commit.works import materialise, recovering
 from s3lake_tests.index.commit.world import World
 from s3lake_tests.kit.s3 import find_program, start_s3
+from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore, crash_everywhere
 
 NOW = ms(5)
@@ -146,16 +147,27 @@ class TestUploadsThatNoManifestNames:
         for key in (
             "data/orders/date=2026-11-20/hour=05/3-000000000007.json",
             "data/_dead_letters/sink/orders/3/000000000007.json",
+            "data/.probe/7c9e6679-7425-40de-944b-e07fc1f90ae7",
         ):
             self.upload(index, key)
 
         assert self.clean(index, days=0.9) == []
-        assert len(index.store.uploads) == 2
-        assert self.clean(index, days=1.1, dry_run=True) == [Cleaned("", "", 2, "end uploads")]
-        assert len(index.store.uploads) == 2
-        assert self.clean(index, days=1.1) == [Cleaned("", "", 2, "end uploads")]
+        assert len(index.store.uploads) == 3
+        assert self.clean(index, days=1.1, dry_run=True) == [Cleaned("", "", 3, "end uploads")]
+        assert len(index.store.uploads) == 3
+        assert self.clean(index, days=1.1) == [Cleaned("", "", 3, "end uploads")]
         assert index.store.uploads == {}
         assert self.clean(index, days=1.1) == []
+
+    def test_an_upload_below_two_prefixes_of_a_sink_is_counted_once(self):
+        by_country = {"template": "{field:country}/{topic}-{partition}-{offset}"}
+        sink = make_sink(name="sink", prefix="data", layout=by_country)
+        index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
+        index.create(index.head_key, TopicHead(hours=((self.hour(48), self.hour(0)),)))
+        self.upload(index, "data/_dead_letters/sink/orders/3/000000000007.json")
+
+        done = clean_index(index, now_ms=int(time.time() * 1000) + 2 * DAY_MS, keys=KeySpace.from_sink(sink, "orders"))
+        assert done == [Cleaned("", "", 1, "end uploads")]
 
     @pytest.mark.parametrize("ending", [".json.gz", "~0123456789ab.avro"])
     def test_uploads_of_a_former_format_are_ended_when_no_manifest_is_as_old(self, ending: str, index: TopicIndex):

@@ -22,7 +22,7 @@ from s3lake_tests.index.commit.bucket import DATA
 from s3lake_tests.index.commit.kafka import FIRST_HOUR, MINUTE, TOPIC, ExpiredError, Record, hour
 
 _NO_KEY = re.compile("(?!)")
-KEYS = KeySpace((f"{DATA}{TOPIC}/",), _NO_KEY, _NO_KEY, f"{DATA}{TOPIC}/")
+KEYS = KeySpace((f"{DATA}{TOPIC}/",), _NO_KEY, _NO_KEY, f"{DATA}{TOPIC}/", f"{DATA}.probe/")
 
 
 def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
