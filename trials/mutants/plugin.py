@@ -80,6 +80,8 @@ class Trials:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             pytest.exit("tests cannot be collected", returncode=1)
+        for change in self._changes:
+            import_module(change.module)  # also one that no test of its room imports
         gc.freeze()  # what is imported and collected is shared with every fork as long as nobody writes to it
         reached = Apart(lambda: self._reached(session.items)).answer()
         if reached is None or reached.failed:
