@@ -218,7 +218,8 @@ def counts() -> str:
     text.append(
         "Each record that was read has one *outcome*, so the outcomes add up to `read`. A *note* counts records a "
         "further time. A count by field is a map from the path of a field to a number of records; paths of keys begin "
-        "with `key:`. A count that is missing in a document of the index is 0.\n"
+        "with `key:`, and paths of empty lists and objects [without a column](../formats.md#columns) with `empty:`. "
+        "A count that is missing in a document of the index is 0.\n"
     )
     text += ["| count | in the index | what is counted | unit | |", "|---|---|---|---|---|"]
     text += [

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import asdict, replace
 
 from s3lake.index.commit.documents import EnvelopeForm, File, FileForm, Manifest
-from s3lake.records.schema.columns.types import UNKNOWN, Struct, fields_of, from_document
+from s3lake.records.schema.columns.types import LEFT_EMPTY, UNKNOWN, Struct, fields_of, from_document
 
 STRING, BYTES = "string", "bytes"
 """Converters of keys and values that are not JSON."""
@@ -42,7 +42,9 @@ class ObjectShape(FileForm, frozen=True):
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> ObjectShape:
         columns, counts = Struct(from_document(manifest.columns)) if manifest.columns else None, manifest.counts
-        uncompared = frozenset((*counts.fields_left_out, *counts.fields_filled))
+        # An empty list or object without a column is compared: there must be nothing else.
+        left_out = (path for path in counts.fields_left_out if not path.removeprefix("key:").startswith(LEFT_EMPTY))
+        uncompared = frozenset((*left_out, *counts.fields_filled))
         return cls.from_form(manifest.form, columns, uncompared)
 
     @classmethod

@@ -76,7 +76,7 @@ class _TabulatedRows(NamedTuple):
         rows: the rows that the table has.
         table: the table, and what reading it showed.
         refused, forbidden: reasons by the row of the batch.
-        fields_left_out: the number of rows for each path of a field that the contract leaves out.
+        fields_left_out: the number of rows for each path of a field that the contract leaves out, or no column holds.
     """
 
     rows: Rows
@@ -284,7 +284,7 @@ def _tabulate(conversion: Conversion, shape: TableShape, rows: Rows, recorded: C
     has_schema = rows.value.schema is not None
     refused, forbidden, fields_left_out = Refusals(), Refusals(), Counter[str]()
     table = None if compares and has_schema else tables.make_table(shape, rows, recorded)
-    if compares and (table is None or table.columns != recorded or table.refused):
+    if compares and (table is None or table.columns != recorded or table.refused or table.unplaced):
         result = contract.find_departures(rows.value, conversion.declared)
         if result is not None:
             refused, forbidden = rows.by_batch_row(result.refused), rows.by_batch_row(result.forbidden)
@@ -292,6 +292,8 @@ def _tabulate(conversion: Conversion, shape: TableShape, rows: Rows, recorded: C
             rows = replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
         table = tables.make_table(shape, rows, recorded)
     assert table is not None, "without a contract it is read at once"
+    if table.batch is not None:
+        fields_left_out.update(field.counted_path for fields in table.unplaced.values() for field in fields)
     nothing = dict.fromkeys(range(len(rows)), object_columns.NOTHING) if table.batch is None else {}
     lost = nothing | table.refused
     return _TabulatedRows(rows.drop(lost), table, refused | rows.by_batch_row(lost), forbidden, fields_left_out)

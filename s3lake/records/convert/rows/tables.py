@@ -15,6 +15,7 @@ from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.exact_integers import find_inexact_rows, find_large_columns
 from s3lake.records.convert.read.json.object_columns import TableRows
+from s3lake.records.convert.read.json.unplaced_fields import NOTHING_UNPLACED, mark_keys, split_parts
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope, Rows
 from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.convert.rows import headers
@@ -92,7 +93,10 @@ def make_table(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     if not len(left):
         return TableRows(None, columns, inexact)
     table = _read(shape, rows.take(left), columns)
-    return table._replace(refused=inexact | {left[row].as_py(): reason for row, reason in table.refused.items()})
+    refused = inexact | {left[row].as_py(): reason for row, reason in table.refused.items()}
+    return table._replace(
+        refused=refused, unplaced={left[row].as_py(): fields for row, fields in table.unplaced.items()}
+    )
 
 
 def _list_typed(shape: TableShape, rows: Rows) -> tuple[dict[str, pa.Array], Columns]:
@@ -119,7 +123,8 @@ def _read(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
         return _by_part(alone, rows, columns)
     if schema is None:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
-        return object_columns.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
+        table = object_columns.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
+        return table if shape.spread == "value" else table._replace(unplaced=mark_keys(table.unplaced))
     seen = fields_of(schema.type)
     if reason := _find_illegal_record(schema, shape) or _find_unfit(seen, shape, columns):
         return TableRows(None, columns, dict.fromkeys(range(len(rows)), reason))
@@ -181,14 +186,15 @@ def _by_part(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     illegal = next(filter(None, (_find_illegal_record(schema, shape) for schema in schemas.values())), None)
     if reason := illegal or _find_unfit(seen, shape, columns):
         return TableRows(None, columns, dict.fromkeys(range(len(rows)), reason))
-    parsed, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
+    parsed, refused, large, unplaced = dict[str, Type](), Refusals(), frozenset[str](), NOTHING_UNPLACED
     arrays = {part: rows.column(part).array for part in schemas}
     if arrays:
         large = frozenset(find_large_columns(pa.record_batch(arrays)))
     parsed_parts = [part for part in shape.json_parts if part not in schemas]
     if parsed_parts:
-        batch, parsed, refused, large_parsed, *_ = _parse(shape, parsed_parts, rows, columns)
-        large |= large_parsed
+        table = _parse(shape, parsed_parts, rows, columns)
+        batch, parsed, refused, unplaced = table.batch, table.columns, table.refused, table.unplaced
+        large |= table.large
         left = list_others(len(rows), refused)
         if left is not None:
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
@@ -204,7 +210,7 @@ def _by_part(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     of_parts = {part: list_descriptions(one.type, one.detail) for part, one in schemas.items()}
     in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
     batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
-    return TableRows(batch, wider, refused, large, seen, in_words)
+    return TableRows(batch, wider, refused, large, seen, in_words, unplaced)
 
 
 def _column(shape: TableShape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
@@ -233,7 +239,8 @@ def _parse(shape: TableShape, parts: Sequence[str], rows: Rows, columns: Columns
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)
         batch = batch.take(pa.array([at for at, row in enumerate(kept) if row not in lost], pa.int64()))
-    return table._replace(batch=batch, refused=refused | lost)
+    unplaced = {row: fields for row, fields in table.unplaced.items() if row not in lost}
+    return table._replace(batch=batch, refused=refused | lost, unplaced=split_parts(unplaced))
 
 
 def _find_lost(parts: Sequence[str], rows: Rows, columns: Columns, refused: Refusals) -> Refusals:

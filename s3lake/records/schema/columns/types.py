@@ -127,6 +127,9 @@ PLACEHOLDER = "__dummy_field_in_empty_struct"
 Spark's `from_protobuf` calls it so (`retain.empty.message.types`).
 """
 
+LEFT_EMPTY = "empty:"
+"""The prefix of a path in the counts of fields that were left out, if only an empty list or object was there."""
+
 
 def make_struct_type(fields: dict[str, Type]) -> Struct:
     """Return the struct of a schema's fields; one without any has the placeholder, so that set and unset differ."""

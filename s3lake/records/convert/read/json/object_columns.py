@@ -25,6 +25,12 @@ from s3lake.records.convert.read.json import object_blocks
 from s3lake.records.convert.read.json.exact_integers import find_large_columns
 from s3lake.records.convert.read.json.inferred_types import LARGE, decode_checked_json, infer_type, widen
 from s3lake.records.convert.read.json.object_blocks import Block, is_foreign, make_block
+from s3lake.records.convert.read.json.unplaced_fields import (
+    NOTHING_UNPLACED,
+    UnplacedFields,
+    can_have_unplaced,
+    find_unplaced,
+)
 from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.changes import find_column_type
@@ -74,6 +80,7 @@ class TableRows(NamedTuple):
         large: paths of columns in which rows without a schema have integers beyond 2^53.
         seen: columns of rows that have a schema.
         words: descriptions of columns, from the schemas of rows.
+        unplaced: row of the values -> its fields that no column holds, if the row is in the batch.
     """
 
     batch: pa.RecordBatch | None
@@ -82,6 +89,7 @@ class TableRows(NamedTuple):
     large: frozenset[str] = frozenset()
     seen: Columns = _NO_COLUMNS
     words: Mapping[str, str] = MappingProxyType({})
+    unplaced: UnplacedFields = NOTHING_UNPLACED
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,9 @@ def read_objects(
         batch, more = _make_reader(Struct(wider)).read(texts, look.rows)
         refused |= more
     large = frozenset(find_large_columns(batch)) | look.find_large_doubles()
-    return TableRows(batch if batch.num_rows else None, merge_columns(columns, wider), refused, large)
+    unplaced = look.find_unplaced(wider, refused)
+    united = merge_columns(columns, wider)
+    return TableRows(batch if batch.num_rows else None, united, refused, large, unplaced=unplaced)
 
 
 def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:
@@ -319,6 +329,15 @@ class _Look:
         inferred = (path for path in self._large if find_column_type(declared, path) is None)
         return frozenset(path for path in inferred if find_column_type(self.columns, path) == Primitive.DOUBLE)
 
+    def find_unplaced(self, columns: Columns, refused: Refusals) -> UnplacedFields:
+        """Return the fields of each row, without refused ones, that the columns of its file do not hold."""
+        type = Struct(columns)
+        if not can_have_unplaced(Struct(self.columns), type):
+            return NOTHING_UNPLACED
+        rows = self._find_unfitting([row for row in self.rows if row not in refused], columns)
+        unplaced = ((row, find_unplaced(self._texts[row], type)) for row in rows)
+        return {row: fields for row, fields in unplaced if fields}
+
     def _look(self, row: int) -> None:
         recorded, text, large = self._recorded, self._texts[row], set[str]()
         try:
@@ -339,10 +358,11 @@ class _Look:
         except Conflict as error:
             self.refused[row] = str(error)
 
-    def _find_unfitting(self, rows: Sequence[int]) -> Sequence[int]:
-        if not self.columns or not rows:
+    def _find_unfitting(self, rows: Sequence[int], columns: Columns | None = None) -> Sequence[int]:
+        columns = self.columns if columns is None else columns
+        if not columns or not rows:
             return rows
-        decode, unfitting = _make_reader(Struct(self.columns), is_strict=True).decode, []
+        decode, unfitting = _make_reader(Struct(columns), is_strict=True).decode, []
         for row in rows:
             try:
                 decode(self._texts[row])
