@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError
 from s3lake.index.commit.commit_files import abort_uploads
-from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Recorded, collect_files
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Read, Recorded, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.plan.batch import Intervals
 from s3lake.lake.form import form_of, shape_of
@@ -44,6 +44,7 @@ from s3lake.land.request.in_process_tasks import Batches, InProcessTaskRunner, t
 from s3lake.land.request.run_request import run_request
 from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.task import outcomes
+from s3lake.land.task.outcomes import merge_reads
 from s3lake.land.task.staging import Staging, StagingRows
 from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.encode.formats import FORMATS
@@ -138,7 +139,15 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
             files += copy_file(target, manifest, file, attempt.commit, key)
     form, columns = (parts[-1].form, parts[-1].columns) if parts else (form_of(sink), whole.columns)
     transforms = {"transformed": whole.form.transformed, "transforms": whole.form.transforms}
-    return replace(whole, form=msgspec.structs.replace(form, **transforms), columns=columns)
+    reads = merge_reads((whole.reads, *(_keep_left_out(part.reads) for part in parts)))
+    return replace(whole, reads=reads, form=msgspec.structs.replace(form, **transforms), columns=columns)
+
+
+def _keep_left_out(reads: Mapping[int, Read]) -> dict[int, Read]:
+    """Return only the counts of fields that the new files lack: the records themselves are counted already."""
+    return {
+        partition: Read(read.start, read.end, fields_left_out=read.fields_left_out) for partition, read in reads.items()
+    }
 
 
 @dataclass

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.config.model import Sink
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import EraseConditions, erase_hour
@@ -80,4 +81,18 @@ def test_compacting_and_erasing_keep_the_counts() -> None:
     run_change("compact", holding(world))
     assert count_left_out(world) == {"empty:a": 2, "empty:b": 1}
     erase_hour(holding(world), HOUR, EraseConditions(Condition("id = 2"), None))
+    assert count_left_out(world) == {"empty:a": 2, "empty:b": 1}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_lines_that_are_written_again_as_columns_count_what_these_do_not_hold(format: str) -> None:
+    world = Parts(format={"type": "json"}, flush={"count": 2}).land(*ROWS)
+    assert count_left_out(world) == {}
+    world.sink = Sink.model_validate({**world.sink.model_dump(exclude_unset=True), "format": {"type": format}})
+    run_change("reformat", holding(world))
+    assert count_left_out(world) == {"empty:a": 2, "empty:b": 1}
+    world.sink = Sink.model_validate(
+        {**world.sink.model_dump(exclude_unset=True), "format": {"type": format, "codec": "zstd"}}
+    )
+    run_change("reformat", holding(world))
     assert count_left_out(world) == {"empty:a": 2, "empty:b": 1}
