@@ -12,6 +12,9 @@ from s3lake.text.quantities import format_size
 Codec = Annotated[str, one_of(CODECS)]
 FormatType = Annotated[str, one_of(FORMATS)]
 
+_OF_NUMBERS = frozenset("0123456789.eE")
+"""Characters that continue a number of JSON."""
+
 
 class Framing(ConfigModel):
     """The texts before the first record of a text file, between two, and after the last.
@@ -78,7 +81,20 @@ class Format(ConfigModel):
                 r'use "\n" or "\r\n", or take it out',
                 *("framing", "between"),
             )
+        self._check_framing_of_json()
         return self
+
+    def _check_framing_of_json(self) -> None:
+        """Refuse a framing next to which numbers read as others: 1 and 2 with nothing between are 12."""
+        if self.framing is None or self.type not in ("json", "json_array"):
+            return
+        for name, text in (("between", self.framing.between), ("closing", self.framing.closing)):
+            if text[:1] in _OF_NUMBERS or (name == "between" and not text):
+                raise RuleError(
+                    f"{text!r} does not end a number of JSON, so 1 and 2 could read as 12: "
+                    r'use "\n", ",", or another text that begins with neither a digit, a dot nor an e',
+                    *("framing", name),
+                )
 
     @property
     def effective_framing(self) -> Framing | None:

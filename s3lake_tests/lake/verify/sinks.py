@@ -21,7 +21,7 @@ _FRAMINGS = [
     {"opening": "[", "between": ",", "closing": "]"},
     {"closing": ""},
     {"between": "\r\n", "closing": ""},
-    {"between": "", "closing": ""},
+    {"between": "", "closing": ""},  # refused for JSON
     {"between": "a"},
 ]
 _LAYOUTS: list[dict[str, Any]] = [
