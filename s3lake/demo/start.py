@@ -22,6 +22,7 @@ from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import BUSY, GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.errors import ConfigurationError, SparkUnavailableError
+from s3lake.land.spark.class_archive import WRITING_S
 from s3lake.land.spark.starting import tell_start
 from s3lake.records.layout.pieces import FieldElement, TimeElement
 
@@ -29,7 +30,9 @@ BUCKET = "lake"
 SINK = "events"
 TOPICS = ("orders", "clicks")
 _SPARK_START_S = 180.0
-_SPARK_END_S = 20.0  # it first stops Python workers and deletes temporary files
+_SPARK_END_S = (
+    WRITING_S + 20.0
+)  # it stops Python workers and deletes temporary files, and the first one writes an archive
 
 _CONFIG = """\
 kafka:

@@ -14,6 +14,7 @@ import pytest
 
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
+from s3lake.land.spark.jars import cache_dir
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import MARK, kill_all, marked, until
@@ -86,6 +87,26 @@ def test_a_demo_that_is_interrupted_at_any_moment_leaves_no_process(
     _end_after(tmp_path, ["demo", "--records", "2000", *options.split()], number, after_s)
 
 
+@pytest.mark.slow("stages of the demo, each in a process whose Spark writes an archive of classes when it ends")
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("line", "code"), [("backfilling ", 130), ("Ctrl-C ends", 0)], ids=["it lands", "it serves"])
+def test_the_first_demo_of_a_machine_leaves_no_process_when_it_is_interrupted(
+    line: str, code: int, number: signal.Signals, tmp_path: Path
+) -> None:
+    mark, temporary, cache = str(uuid.uuid4()), tmp_path / "tmp", tmp_path / "cache"
+    temporary.mkdir()
+    cache.mkdir()
+    (cache / "jars").symlink_to(cache_dir() / "jars")
+    words = ["demo", "--records", "2000", "--serve"]
+    with run_command(tmp_path, mark, words, TMPDIR=str(temporary), S3LAKE_CACHE=str(cache)) as running:
+        assert running.stdout is not None
+        assert any(printed.startswith(line) for printed in running.stdout)
+        time.sleep(2)
+        assert _end(running, number, mark, temporary) == code
+    assert {path.suffix for path in (cache / "classes").iterdir()} <= {".jsa"}, "half an archive is left"
+
+
 @pytest.mark.slow("the demo and a landing, ended at three moments each")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after_s", [0.5, 7, 12])
@@ -107,12 +128,18 @@ def _end_after(directory: Path, words: list[str], number: signal.Signals, after_
     with run_command(directory, mark, words, TMPDIR=str(temporary)) as running:
         with suppress(subprocess.TimeoutExpired):
             running.wait(after_s)
-        running.send_signal(number)
-        output, errors = running.communicate(timeout=PATIENCE_S)
-        assert [" ".join(one.cmdline()) for one in marked(mark)] == []
-        assert "Traceback" not in output + errors, errors
-        assert running.returncode in (0, 130), "0: it served, or was done before the signal arrived"
-        assert list(temporary.iterdir()) == []
+        code = _end(running, number, mark, temporary)
+    assert code in (0, 130), "0: it served, or was done before the signal arrived"
+
+
+def _end(running: "subprocess.Popen[str]", number: signal.Signals, mark: str, temporary: Path) -> int:
+    """End a command, which leaves no process, no file and no trace. Return its exit code."""
+    running.send_signal(number)
+    output, errors = running.communicate(timeout=PATIENCE_S)
+    assert [" ".join(one.cmdline()) for one in marked(mark)] == []
+    assert "Traceback" not in output + errors, errors
+    assert list(temporary.iterdir()) == []
+    return running.returncode
 
 
 def _end_while_starting(directory: Path, number: signal.Signals, after_s: float) -> None:
