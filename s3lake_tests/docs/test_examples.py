@@ -11,6 +11,7 @@ from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.land.preview.record_lines import parse_records
+from s3lake.text.quantities import format_count
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
 from s3lake_tests.kit.console import script
@@ -83,7 +84,7 @@ def test_an_example_of_the_documents_lands_and_verifies(
             ]
             run("land", "--from", HOUR, "--to", HOUR)
             verified = run("verify", "--from", HOUR, "--to", HOUR)
-            assert f"compared {len(records)} records of Kafka: {len(records)} landed" in verified
+            assert f"compared {format_count(len(records), 'records of Kafka')}: {len(records)} landed" in verified
             index = tuple(f"{sink.index.prefix}/" for sink in sinks)
             landed = [key for key in lake.store.list("") if not key.startswith(index)]
             assert sorted(landed) == sorted(previewed) == sorted(example.keys)

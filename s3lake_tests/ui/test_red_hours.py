@@ -161,7 +161,7 @@ def test_an_hour_whose_rows_do_not_add_up_shows_the_numbers_and_a_rewrite_repair
         "of the hour."
     }
     assert run_command(site, f"verify {sink}", hour).startswith("0: ")  # the files are right, the index is not
-    assert "18 offsets = 17 rows + 1 dead letters" in run_command(site, f"rewrite --yes {sink}", hour)
+    assert "18 offsets = 17 rows + 1 dead letter" in run_command(site, f"rewrite --yes {sink}", hour)
     _, events = run(site, "harmed", "payments", hour, ("rows_equal_offsets",))
     assert list_red(events) == {}
 
