@@ -153,6 +153,7 @@ def counts_to_json(counts: Counts) -> dict[str, int | dict[str, int]]:
 
 
 def _add(count: int | dict[str, int], more: int | dict[str, int]) -> int | dict[str, int]:
-    if isinstance(count, dict) and isinstance(more, dict):
-        return dict(Counter(count) + Counter(more)) if more else count
-    return sum_by_field(count) + sum_by_field(more)
+    if isinstance(count, int):
+        return count + sum_by_field(more)
+    assert isinstance(more, dict), "both are counts of one field of a model"
+    return dict(Counter(count) + Counter(more))

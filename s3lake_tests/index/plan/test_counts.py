@@ -30,6 +30,15 @@ def test_counts_by_field_add_up_field_by_field() -> None:
     assert one.fields_left_out == {"a": 1, "b": 2}
 
 
+def test_many_parts_add_up_to_their_sum() -> None:
+    parts = [
+        Counts(read=1, landed=1),
+        Counts(read=2, dead=2, fields_left_out={"a": 1}),
+        Counts(fields_left_out={"a": 2}),
+    ]
+    assert sum_counts(parts) == Counts(read=3, landed=1, dead=2, fields_left_out={"a": 3})
+
+
 def test_no_parts_add_up_to_nothing() -> None:
     assert sum_counts([]) == Counts()
 
