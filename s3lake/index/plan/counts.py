@@ -155,5 +155,5 @@ def counts_to_json(counts: Counts) -> dict[str, int | dict[str, int]]:
 def _add(count: int | dict[str, int], more: int | dict[str, int]) -> int | dict[str, int]:
     if isinstance(count, int):
         return count + sum_by_field(more)
-    assert isinstance(more, dict), "both are counts of one field of a model"
+    assert isinstance(more, dict)  # both are counts of one field
     return dict(Counter(count) + Counter(more))
