@@ -1,7 +1,10 @@
 """A run is refused before it begins if Spark's workers have another s3lake or Python."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -152,8 +155,27 @@ class TestASessionOfTheUser:
         assert message.startswith("the session's spark.sql.session.timeZone is Europe/Rome, and sql reads and writes")
 
 
-@pytest.mark.slow("starts a session of its own")
-def test_a_real_session_of_the_user_is_tried_before_it_is_used(spark: "SparkSession") -> None:
-    spark.conf.unset("spark.s3lake.installation")
-    assert fit(spark, sql=True) is spark
-    assert spark.conf.get("spark.s3lake.installation") == here().digest
+_USERS_OWN = """
+from pyspark.sql import SparkSession
+from s3lake.land.spark.installation import fit, here
+
+users = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = users.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+assert fit(session, sql=True) is session
+print(session.conf.get("spark.s3lake.installation") == here().digest)
+session.stop()
+"""
+
+
+@pytest.mark.slow("starts a session in a process of its own")
+@pytest.mark.usefixtures("jvm")
+def test_a_real_session_of_the_user_is_tried_before_it_is_used() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _USERS_OWN],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "True\n"), ran.stderr
