@@ -30,9 +30,8 @@ BUCKET = "lake"
 SINK = "events"
 TOPICS = ("orders", "clicks")
 _SPARK_START_S = 180.0
-_SPARK_END_S = (
-    WRITING_S + 20.0
-)  # it stops Python workers and deletes temporary files, and the first one writes an archive
+# It stops Python workers and deletes temporary files, and the first one of a machine writes its archive of classes.
+_SPARK_END_S = WRITING_S + 20.0
 
 _CONFIG = """\
 kafka:
