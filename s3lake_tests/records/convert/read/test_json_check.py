@@ -1,15 +1,12 @@
 """json_check.c passes only what msgspec passes. Most of what msgspec passes is not left to it."""
 
-import ctypes
 import json
 import logging
-import mmap
 import random
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,6 +16,7 @@ from s3lake.records.convert.read import json_check
 from s3lake.records.convert.read.json_check import CompiledFind, find_all_rows
 from s3lake.records.convert.read.value_checks import check_each_json, check_json
 from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.kit.guarded_memory import PAGE, guarded_page
 from s3lake_tests.records.convert.read.conftest import compile_c
 from s3lake_tests.records.convert.read.mutations import mutate
 
@@ -222,25 +220,11 @@ class TestArrays:
 
 
 def test_c_reads_no_byte_behind_a_value(compiled_find: CompiledFind) -> None:
-    """Values end where memory ends that may be read: a byte more crashes the test."""
-    size = mmap.PAGESIZE
-    with mmap.mmap(-1, 2 * size) as memory:
-        place = ctypes.c_char.from_buffer(memory)
-        address = ctypes.addressof(place)
-        libc = ctypes.CDLL(None, use_errno=True)
-        behind = ctypes.c_void_p(address + size)
-        assert libc.mprotect(behind, size, 0) == 0
-        data = pa.foreign_buffer(address, size)
-        text = DOCUMENT.encode()
+    text = DOCUMENT.encode()
+    with guarded_page() as put_at_end:
         for value in [*(text[:end] for end in range(1, len(text) + 1)), *PLAIN, *ENDS]:
-            if len(value) <= size:
-                start = size - len(value)
-                memory[start:size] = value
-                offsets = pa.py_buffer(np.array([start, size], np.int32))
-                values = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
-                assert list(compiled_find(values)) == list(check_each_json(binary(value)))
-        assert libc.mprotect(behind, size, mmap.PROT_READ | mmap.PROT_WRITE) == 0
-        del values, data, place  # so that the memory can be unmapped
+            if len(value) <= PAGE:
+                assert list(compiled_find(put_at_end(value))) == list(check_each_json(binary(value)))
 
 
 class TestChoice:

@@ -1,8 +1,6 @@
 """json_columns.c reads only objects that the gate passes, and as Arrow's reader and Python read them."""
 
-import ctypes
 import json
-import mmap
 import random
 import struct
 from collections.abc import Iterator
@@ -10,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -23,6 +20,7 @@ from s3lake.records.convert.read.value_checks import check_each_json, find_repea
 from s3lake.records.schema.columns.arrow_types import to_arrow
 from s3lake.records.schema.columns.types import from_document
 from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.kit.guarded_memory import guarded_page
 from s3lake_tests.records.convert.read.conftest import compile_c
 from s3lake_tests.records.convert.read.mutations import mutate
 
@@ -253,25 +251,10 @@ class TestNothingElseIsRead:
 
 
 def test_c_reads_no_byte_behind_a_value(reader: CompiledReader) -> None:
-    """Values end where memory ends that may be read: a byte more crashes the test."""
-    size = mmap.PAGESIZE
-    with mmap.mmap(-1, 2 * size) as memory:
-        place = ctypes.c_char.from_buffer(memory)
-        address = ctypes.addressof(place)
-        libc = ctypes.CDLL(None, use_errno=True)
-        behind = ctypes.c_void_p(address + size)
-        assert libc.mprotect(behind, size, 0) == 0
-        data = pa.foreign_buffer(address, size)
+    with guarded_page() as put_at_end:
         for value in [*(text[:end] for text in PLAIN for end in range(1, len(text) + 1)), *filter(None, IN_DOUBT)]:
-            start = size - len(value)
-            memory[start:size] = value
-            offsets = pa.py_buffer(np.array([start, size], np.int32))
-            values = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
-            batch = read_columns(reader, values, SCHEMA)
+            batch = read_columns(reader, put_at_end(value), SCHEMA)
             assert (None if batch is None else batch.to_pylist()) == read(reader, value)
-            del batch, values
-        assert libc.mprotect(behind, size, mmap.PROT_READ | mmap.PROT_WRITE) == 0
-        del data, place  # so that the memory can be unmapped
 
 
 @given(values=st.lists(texts() | st.sampled_from([*PLAIN, *IN_DOUBT]), min_size=1, max_size=8))
