@@ -50,8 +50,8 @@ test-slow: $(STAMP) ## The slow tests
 test-all: $(STAMP) ## And all slow ones
 	+@$(call each_of,test-fast test-real test-slow)
 
-slice: $(STAMP) ## One slice of five of the slow tests: make slice SLICE=3
-	$(PYTEST) $(SHARED) --durations=10 -m slow --splits 5 --group $(SLICE)
+slice: $(STAMP) ## One slice of ten of the slow tests: make slice SLICE=3
+	$(PYTEST) $(SHARED) --durations=10 -m slow --splits 10 --group $(SLICE)
 
 durations: $(STAMP) ## Measure all but the fast tests, and write .test_durations, by which slices are cut
 	$(PYTEST) $(SHARED) --store-durations --clean-durations -m "real or long or slow"
