@@ -62,7 +62,7 @@ def test_an_hour_of_small_commits_and_its_merge_cost_what_the_pages_count(lake: 
     assert land_at(lake, topic, ELEVEN, at(ELEVEN, 59)) == read_numbers("a landing that finds nothing new")[-1]
 
     merging = land_at(lake, topic, ELEVEN, at(TWELVE, 6))
-    [each] = re.findall(r"large ones: ([\d.]+) requests for each", (ROOT / "docs/costs.md").read_text("utf-8"))
+    [each] = re.findall(r"this needs ([\d.]+) requests for each", (ROOT / "docs/costs.md").read_text("utf-8"))
     assert merging == float(each) * COMMITS * PARTITIONS
     a_small_file = read_numbers("the merge of the small files of an hour")[0]
     assert round(merging / (COMMITS * PARTITIONS)) == a_small_file
