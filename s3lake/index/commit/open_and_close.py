@@ -99,7 +99,7 @@ def create_table_hour(index: TopicIndex, hour: str, owner: Sequence[str] = ()) -
     while True:
         stored = index.head()
         if stored is None:
-            index.create(index.head_key, TopicHead(topic_id=TABLE, owner=tuple(owner)))
+            index.create(index.head_key, TopicHead())
             continue
         head, etag = stored
         if head.topic_id != TABLE and (head.topic_id or head.hours):

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 from s3lake.errors import (
-    ConfigurationError,
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
@@ -13,7 +12,7 @@ from s3lake.errors import (
     StoreDeniedError,
 )
 from s3lake.index.commit import open_and_close, protocol
-from s3lake.index.commit.documents import TABLE, File, TopicHead
+from s3lake.index.commit.documents import File
 from s3lake.index.commit.protocol import Staged
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import UNKNOWN_END, Tile, TileRange
@@ -39,34 +38,6 @@ def test_only_a_topic_that_the_index_knows_is_waited_for(world: World):
     assert not world.kafka.waited_for
     begin(world, 0)
     assert world.kafka.waited_for
-
-
-@pytest.mark.parametrize("requested", [False, True], ids=["new", "after a topic that never came to exist"])
-def test_a_table_gets_an_hour_of_one_offset_once(requested: bool, index: TopicIndex):
-    if requested:
-        index.create(index.head_key, TopicHead())
-    open_and_close.create_table_hour(index, hour(0))
-    assert index.tile(hour(0)) is not None
-    open_and_close.create_table_hour(index, hour(0))
-    open_and_close.create_table_hour(index, hour(1))
-
-    head, _ = index.head()
-    assert (head.topic_id, head.hours, head.new) == (
-        TABLE,
-        ((hour(0), hour(1)),),
-        Tile(hour(1), {0: TileRange(0, 0, 1)}),
-    )
-    assert index.tile(hour(0))[0] == Tile(hour(0), {0: TileRange(0, 0, 1)})
-    assert index.tile(hour(1))[0] == head.new
-
-
-@pytest.mark.parametrize("head", [TopicHead(topic_id="a"), TopicHead(hours=((hour(0), hour(0)),))])
-def test_a_table_gets_no_hour_where_a_topic_has_records(index: TopicIndex, head: TopicHead):
-    index.create(index.head_key, head)
-
-    with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
-        open_and_close.create_table_hour(index, hour(1))
-    assert index.head()[0] == head
 
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
