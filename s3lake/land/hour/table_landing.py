@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow
 from s3lake.records.schema.columns.changes import find_column_type, find_differences
 from s3lake.records.schema.columns.limits import explain_unsupported
 from s3lake.records.schema.columns.types import Columns, Primitive, from_document, to_document
-from s3lake.records.schema.columns.union import check_column_limit
+from s3lake.records.schema.columns.union import check_column_limit, keep_integers, merge_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -176,8 +175,7 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
         raise ConfigurationError(f"{name}: the table has no column with a type: null is not a type of files")
     stored = index.columns()
     before = stored[0] if stored else Recorded({})
-    grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], sys.maxsize)
-    columns = from_document(grown.columns)
+    columns = keep_integers(merge_columns(from_document(before.columns), own), before.exact)
     for path, old, new in find_differences(from_document(before.columns), columns):
         if old is Primitive.INT64 and new is Primitive.DOUBLE:
             raise ConfigurationError(

@@ -16,7 +16,13 @@ from s3lake.index.commit.documents import Changed, File, Read, Recorded, Refusal
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.records.schema.columns.changes import Change, find_column_type, list_changes, list_conflicts
 from s3lake.records.schema.columns.types import FLOATING, Columns, from_document, to_document
-from s3lake.records.schema.columns.union import count_leaf_columns, keep_integers, merge_columns
+from s3lake.records.schema.columns.union import (
+    Conflict,
+    count_leaf_columns,
+    keep_integers,
+    merge_columns,
+    unify_columns,
+)
 
 _MOST_SHAPES = 400
 OUTCOME = "outcome binary"
@@ -103,18 +109,33 @@ def outcome_of(encoded: bytes) -> Outcome:
     return _decoder.decode(encoded)
 
 
-def unite_columns(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
-    """Columns of all tasks; where two disagree the earlier topic-partition and offset decides.
+def unite_columns(columns: Columns, grown: Iterable[Grown], most: int, exact: Collection[str] = ()) -> Columns:
+    """Columns of the tasks that `list_agreeing` returns."""
+    return reduce(
+        unify_columns, (from_document(task.columns) for task in list_agreeing(columns, grown, most, exact)), columns
+    )
 
-    Together they are `most`, or as many as one task has alone: what another one has beyond that waits until it reads
-    again, beginning with these.
+
+def list_agreeing(columns: Columns, grown: Iterable[Grown], most: int, exact: Collection[str] = ()) -> list[Grown]:
+    """List tasks by topic-partition and offset, up to the first one that would see other columns by now.
+
+    That is one whose columns disagree with those before it, are more than `most` with them, or are doubles at the paths
+    `exact`, which hold integers. It refuses records that it has taken, and with them go columns that only they have. So
+    it and the tasks behind it wait until they read again, beginning with the columns of these: in the end there are the
+    ones that one task finds which reads all records.
     """
+    agreeing = []
     for task in sorted(grown, key=attrgetter("partition", "offset")):
         seen = from_document(task.columns)
-        wider = merge_columns(columns, seen)
-        if count_leaf_columns(wider) <= max(most, count_leaf_columns(seen)):
-            columns = wider
-    return columns
+        try:
+            columns = unify_columns(columns, seen)
+        except Conflict:
+            break
+        has_doubles = any(find_column_type(columns, path) in FLOATING for path in exact)
+        if has_doubles or count_leaf_columns(columns) > max(most, count_leaf_columns(seen)):
+            break
+        agreeing.append(task)
+    return agreeing
 
 
 def record(index: TopicIndex, most: int, hour: str, commit: str, outcomes: Sequence[Outcome]) -> Recorded:
@@ -142,8 +163,8 @@ def unite_recorded(
     grown = [one for one in outcomes if isinstance(one, Grown)]
     done = [one for one in outcomes if isinstance(one, Done)]
     before = from_document(have.columns)
-    exact = _exact(have.exact, before, [*grown, *done])
-    columns = with_seen(keep_integers(unite_columns(before, grown, most), exact), done, exact)
+    exact = _exact(have.exact, before, [*list_agreeing(before, grown, most, have.exact), *done])
+    columns = with_seen(unite_columns(before, grown, most, exact), done, exact)
     apart = [change for one in done for change in list_conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
     noted_before = {(change.column, change.after) for change in history}

@@ -344,12 +344,22 @@ def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: TaskBucke
 
 def test_the_earlier_record_decides_if_tasks_disagree() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
-    assert to_document(unite_columns({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
+    assert to_document(unite_columns({}, [later, earlier], 100)) == {"a": "int64", "b": "bool"}
     assert to_document(unite_columns(from_document({"a": "double"}), [later, earlier], 100)) == {
         "a": "double",
         "b": "bool",
-        "c": "bool",
     }
+
+
+def test_a_task_that_disagrees_and_those_behind_it_wait_until_they_read_again() -> None:
+    """The record that had `b` may be the one that is refused because of `a`."""
+    tasks = [Grown(0, 0, {"a": "int64"}), Grown(1, 0, {"a": "bool", "b": "bool"}), Grown(2, 0, {"c": "bool"})]
+    assert to_document(unite_columns({}, tasks, 100)) == {"a": "int64"}
+
+
+def test_a_task_with_more_columns_than_allowed_and_those_behind_it_wait_until_they_read_again() -> None:
+    tasks = [Grown(0, 0, {"a": "bool"}), Grown(1, 0, {"b": "bool", "c": "bool"}), Grown(2, 0, {"d": "bool"})]
+    assert to_document(unite_columns({}, tasks, 2)) == {"a": "bool"}
 
 
 # Several tasks, several tries

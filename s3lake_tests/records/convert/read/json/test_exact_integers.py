@@ -101,7 +101,9 @@ def grown(columns: Any, *large: str, offset: int = 0) -> Grown:
 def test_a_column_holds_integers_though_another_task_saw_a_fraction() -> None:
     for order in permutations([grown({"id": "double"}), grown({"id": "int64"}, "id", offset=9)]):
         found = unite_recorded(Recorded({}), order, 9)
-        assert (found.columns, found.exact) == ({"id": "int64"}, ("id",))
+        assert (found.columns, found.exact) == ({}, ("id",))
+        again = unite_recorded(found, [grown({"id": "int64"}, "id", offset=9)], 9)  # what reads again refuses fractions
+        assert (again.columns, again.exact) == ({"id": "int64"}, ("id",))
 
 
 def test_large_integers_of_a_commit_are_remembered() -> None:
