@@ -32,20 +32,22 @@ class ObjectShape(FileForm, frozen=True):
         json_as_text: True if JSON without a schema is in columns as its text, as keys are in files of their own.
         bare_column: the one column that a datum of an Avro file is; "" if it is a record of columns.
         uncompared: paths of fields that some records lack or have by default, though Kafka has another value.
+        has_empty: True if some records lack lists or objects that hold nothing.
     """
 
     columns: Struct | None = None
     json_as_text: bool = False
     bare_column: str = ""
     uncompared: frozenset[str] = frozenset()
+    has_empty: bool = False
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> ObjectShape:
         columns, counts = Struct(from_document(manifest.columns)) if manifest.columns else None, manifest.counts
-        # An empty list or object without a column is compared: there must be nothing else.
-        left_out = (path for path in counts.fields_left_out if not path.removeprefix("key:").startswith(LEFT_EMPTY))
-        uncompared = frozenset((*left_out, *counts.fields_filled))
-        return cls.from_form(manifest.form, columns, uncompared)
+        # An empty list or object without a column of its kind is compared: there must be nothing else.
+        empty = {path for path in counts.fields_left_out if path.removeprefix("key:").startswith(LEFT_EMPTY)}
+        uncompared = frozenset((*(counts.fields_left_out.keys() - empty), *counts.fields_filled))
+        return replace(cls.from_form(manifest.form, columns, uncompared), has_empty=bool(empty))
 
     @classmethod
     def from_form(

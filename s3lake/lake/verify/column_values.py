@@ -25,13 +25,33 @@ from s3lake.records.schema.columns.types import TICKS, Map, Primitive, Type, fol
 Cast = Callable[[Any], Any]
 
 
-def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
+def cast_json(type: Type, *, by_schema: bool = False, has_empty: bool = False) -> Cast | None:
     """Return what makes JSON that is not null a value of a column; None if it stays as it is.
 
     Args:
         by_schema: True if by a JSON Schema decimals may be base64, and texts may be JSON of anything.
+        has_empty: True if lists and objects that hold nothing are null in columns of other kinds.
     """
-    return fold(type, partial(_cast_leaf, by_schema), _cast_list, _cast_struct, _cast_map)
+    cast_leaf = partial(_cast_leaf, by_schema)
+    if not has_empty:
+        return fold(type, cast_leaf, _cast_list, _cast_struct, _cast_map)
+
+    def of_struct(fields: dict[str, Cast | None]) -> Cast:
+        cast = _clear_empty(dict, _cast_struct(fields))
+
+        def cast_to_present(value: Any) -> Any:
+            value = cast(value)
+            return value and {name: inner for name, inner in value.items() if inner is not None}
+
+        return cast_to_present
+
+    return fold(
+        type,
+        lambda leaf: _clear_empty(None, cast_leaf(leaf)),
+        lambda item: _clear_empty(list, _cast_list(item)),
+        of_struct,
+        lambda item: _clear_empty(dict, _cast_map(item)),
+    )
 
 
 def cast_cell(type: Type) -> Cast:
@@ -84,6 +104,17 @@ def _holds_something(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_holds_something, value.values()))
     return any(map(_holds_something, value)) if isinstance(value, list) else value is not None
+
+
+def _clear_empty(container: type[list[Any] | dict[Any, Any]] | None, cast: Cast | None) -> Cast:
+    """Return what makes nothing of a list or an object that holds nothing and is not of its column's kind."""
+
+    def cast_or_clear(value: Any) -> Any:
+        if isinstance(value, list | dict) and type(value) is not container and not _holds_something(value):
+            return None
+        return value if cast is None else cast(value)
+
+    return cast_or_clear
 
 
 def _unquote(text: str) -> str:

@@ -163,7 +163,9 @@ class StreamDigester:
             return partial(decode_connect, plain=_decode_line, described=to_column_form, null_to_default=nulls)
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
         by_schema = converter == "json_schema"
-        cast = unquote_texts if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=by_schema)
+        has_empty = shape.has_empty and not (by_schema and registry)  # by a schema such a value may be a text
+        cast = cast_json(columns or UNKNOWN, by_schema=by_schema, has_empty=has_empty)
+        cast = unquote_texts if shape.json_as_text else cast
         if by_schema and self._spread and not shape.json_as_text:
             cast = choose_cast(fields_of(shape.columns), self._spread, cast)
 

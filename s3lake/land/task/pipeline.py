@@ -100,8 +100,8 @@ class Work:
     def has_settled_columns(self, outcomes: Sequence[Outcome]) -> bool:
         """Return whether all tasks are done, and have judged records by all columns that files of the commit share.
 
-        Records without a schema, and all of CSV, share the columns of other records' schemas: an empty list has no
-        place in a column of integers.
+        Records without a schema, and all of CSV, share the columns of other records' schemas: an empty list is null in
+        a column of integers.
         """
         done = [one for one in outcomes if isinstance(one, Done)]
         if len(done) < len(outcomes):

@@ -21,6 +21,7 @@ from msgspec import structs
 from s3lake.plugins import require_extra
 from s3lake.records.convert.fit.schema_projection import find_holders
 from s3lake.records.convert.read.json.inferred_types import decode_checked_json, infer_type, widen
+from s3lake.records.convert.read.json.unplaced_fields import find_unplaced
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.arrow_types import arrow_type
@@ -198,11 +199,14 @@ class Contract:
         if (begin == b"{" and fields_of(recorded)) or (begin == b"[" and fields_of(item_of(recorded))):
             return None  # what is inside of it is looked at by itself
         try:
-            seen = infer_type(decode_checked_json(value), path)
+            decoded = decode_checked_json(value)
+            seen = infer_type(decoded, path)
         except Conflict as conflict:  # as of a list of several types
             return Departure(path, self.on_type_change, f"field {path!r} fits no column: {conflict}")
         with suppress(Conflict):
-            if drop_empty(widen({path: recorded}, {path: seen}, {})) == {path: recorded}:
+            is_held = drop_empty(widen({path: recorded}, {path: seen}, {})) == {path: recorded}
+            # A column that evolves takes what holds nothing as null; here it is of another type.
+            if is_held and not any(field.has_column for field in find_unplaced(decoded, recorded)):
                 return None
         return self._refuse_change(path, seen, recorded)
 

@@ -234,7 +234,7 @@ def _parse(shape: TableShape, parts: Sequence[str], rows: Rows, columns: Columns
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
     table = object_columns.read_objects(json_texts.concat(*pieces, b"}"), recorded, declared, shape.limits)
     refused = {row: reason for row, reason in table.refused.items() if reason != object_columns.NOTHING}
-    lost = _find_lost(parts, rows, table.columns, refused)
+    lost = _find_lost(parts, rows, table.columns, refused) | _find_displaced(parts, table)
     batch = table.batch
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)
@@ -252,6 +252,16 @@ def _find_lost(parts: Sequence[str], rows: Rows, columns: Columns, refused: Refu
                 if text is not None and text.strip() != b"null" and row not in refused:
                     lost.setdefault(row, f"the {part} holds nothing, and no column is known yet")
     return lost
+
+
+def _find_displaced(parts: Sequence[str], table: TableRows) -> Refusals:
+    """Return rows with an empty object or list as a whole part that its column, of another kind, has as null."""
+    return {
+        row: f"the {field.path} holds nothing, and its column is {format_type(table.columns[field.path])}"
+        for row, fields in table.unplaced.items()
+        for field in fields
+        if field.has_column and field.path in parts
+    }
 
 
 def _array(shape: TableShape, rows: Rows, part: str) -> pa.Array:

@@ -1,7 +1,8 @@
 """Columns united by name: what holds both of two types, and when nothing does.
 
-Integers and floats widen to doubles, which hold both; 32 bits widen to 64; any other difference is a conflict. Who
-unites columns that have values keeps columns of integers that doubles would round (`keep_integers`).
+Integers and floats widen to doubles, which hold both; 32 bits widen to 64; a list or an object that holds nothing gives
+way to any other type; any other difference is a conflict. Who unites columns that have values keeps columns of integers
+that doubles would round (`keep_integers`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,12 @@ def unify_types(recorded: Type, other: Type, path: str = "") -> Type:
             return Map(unify_types(value, other_value, f"{path}{{}}"))
         case Struct(fields), Struct(other_fields):
             return Struct(unify_columns(fields, other_fields, path))
-    raise Conflict(f"field {path!r} is {format_type(other)}, the sink's files have {format_type(recorded)}")
+    present = _drop_empty(recorded)
+    if present == UNKNOWN:
+        return other if _drop_empty(other) != UNKNOWN else UNKNOWN
+    if _drop_empty(other) == UNKNOWN:
+        return recorded
+    raise Conflict(f"field {path!r} is {format_type(other)}, the sink's files have {format_type(present)}")
 
 
 def try_unify(recorded: Type, other: Type) -> Type | None:
@@ -120,6 +126,13 @@ def _keep_integers(type: Type, paths: Collection[str], path: str) -> Type:
 
 def drop_empty(columns: Columns) -> Columns:
     """Return the columns without ones that hold nothing: nulls, empty lists and empty objects."""
+    return fields_of(_drop_empty(Struct(columns)))
+
+
+def _drop_empty(type: Type) -> Type:
+    """Return a type without what holds nothing, unknown if all of it does."""
+    if isinstance(type, Primitive):
+        return type
 
     def of_struct(fields: Columns) -> Type:
         seen = {name: field for name, field in fields.items() if field != UNKNOWN}
@@ -131,7 +144,7 @@ def drop_empty(columns: Columns) -> Columns:
     def of_map(value: Type) -> Type:
         return UNKNOWN if value == UNKNOWN else Map(value)
 
-    return fields_of(fold(Struct(columns), lambda leaf: leaf, of_list, of_struct, of_map))
+    return fold(type, lambda leaf: leaf, of_list, of_struct, of_map)
 
 
 def count_leaf_columns(columns: Columns) -> int:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from s3lake.records.schema.columns.arrow_types import from_arrow, to_arrow
 from s3lake.records.schema.columns.types import (
+    UNKNOWN,
     Columns,
     Decimal,
     List,
@@ -19,7 +20,14 @@ from s3lake.records.schema.columns.types import (
     from_document,
     to_document,
 )
-from s3lake.records.schema.columns.union import Conflict, find_illegal_name, merge_columns, unify_columns, unify_types
+from s3lake.records.schema.columns.union import (
+    Conflict,
+    drop_empty,
+    find_illegal_name,
+    merge_columns,
+    unify_columns,
+    unify_types,
+)
 
 
 def type_of(document: Any) -> Type:
@@ -55,6 +63,21 @@ def test_two_types_unite_to_one_that_holds_both(one: Any, other: Any, united: An
     assert unify_types(type_of(one), type_of(other), "a") == type_of(united)
 
 
+@pytest.mark.parametrize("type", ["int64", {"list": "string"}, {"map": "date"}, {"struct": {"b": "bool"}}])
+@pytest.mark.parametrize(
+    "nothing",
+    [{"struct": {}}, {"list": None}, {"list": {"struct": {}}}, {"struct": {"b": None, "c": {"list": None}}}],
+    ids=str,
+)
+def test_a_list_or_an_object_that_holds_nothing_gives_way_to_any_type(nothing: Any, type: Any) -> None:
+    one, other = unify_types(type_of(nothing), type_of(type)), unify_types(type_of(type), type_of(nothing))
+    assert drop_empty({"a": one}) == drop_empty({"a": other}) == {"a": type_of(type)}
+
+
+def test_lists_and_objects_that_hold_nothing_have_no_type_together() -> None:
+    assert unify_types(type_of({"list": None}), type_of({"struct": {}})) == UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
@@ -62,20 +85,19 @@ def test_two_types_unite_to_one_that_holds_both(one: Any, other: Any, united: An
         ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
         ("timestamp", "int64", "field 'a' is int64, the sink's files have timestamp"),
         ("decimal(4,2)", "decimal(5,2)", "field 'a' is decimal(5,2), the sink's files have decimal(4,2)"),
-        ({"map": "int64"}, {"struct": {}}, "field 'a' is struct<>, the sink's files have map<string, int64>"),
+        ({"map": "int64"}, {"list": "date"}, "field 'a' is list<date>, the sink's files have map<string, int64>"),
         ({"map": "date"}, {"map": "string"}, "field 'a{}' is string, the sink's files have date"),
-        ("string", {"struct": {}}, "field 'a' is struct<>, the sink's files have string"),
+        (
+            {"struct": {"b": None, "c": "bool"}},
+            {"list": "bool"},
+            "field 'a' is list<bool>, the sink's files have struct<c: bool>",
+        ),
         (
             {"list": "int64"},
             {"struct": {"b": "bool"}},
             "field 'a' is struct<b: bool>, the sink's files have list<int64>",
         ),
         ({"list": "int64"}, {"list": "string"}, "field 'a[]' is string, the sink's files have int64"),
-        (
-            {"struct": {"b": "bool"}},
-            {"list": None},
-            "field 'a' is list<unknown>, the sink's files have struct<b: bool>",
-        ),
         (
             {"struct": {"b": {"struct": {"c": "string"}}}},
             {"struct": {"b": {"struct": {"c": "double"}}}},

@@ -107,14 +107,19 @@ def widen(
 
 def _widen_type(recorded: Type, seen: Type, declared: Type, path: str, integral: Mapping[str, str]) -> Type:
     match recorded, seen:
-        case Map(), _:
-            return recorded
-        case Primitive() | Decimal(), _ if declared != UNKNOWN or recorded not in INFERRED:
+        case Map(), Struct() | Primitive() | Unknown():
             return recorded
         case ((Struct() | Unknown()), Struct(fields)):
             return Struct(widen(fields_of(recorded), fields, fields_of(declared), path, integral))
         case ((List() | Unknown()), List(item)):
             return List(_widen_type(item_of(recorded), item, item_of(declared), f"{path}[]", integral))
+        case _, Struct() | List():
+            _widen_type(UNKNOWN, seen, UNKNOWN, path, integral)  # no column is made of it, but its names are checked
+    match recorded, seen:
+        case Map(), _:
+            return recorded
+        case Primitive() | Decimal(), _ if declared != UNKNOWN or recorded not in INFERRED:
+            return recorded
         case _, Primitive.DOUBLE if recorded != Primitive.DOUBLE and path in integral:
             raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
     return unify_types(recorded, seen, path)

@@ -27,9 +27,9 @@ from s3lake.records.convert.read.json.inferred_types import LARGE, decode_checke
 from s3lake.records.convert.read.json.object_blocks import Block, is_foreign, make_block
 from s3lake.records.convert.read.json.unplaced_fields import (
     NOTHING_UNPLACED,
+    UnplacedField,
     UnplacedFields,
-    can_have_unplaced,
-    find_unplaced,
+    place_object,
 )
 from s3lake.records.convert.read.value_checks import Refusals, list_others
 from s3lake.records.schema.columns.arrow_types import arrow_type
@@ -144,10 +144,12 @@ def read_objects(
         wider = drop_empty(look.columns)
         if not wider:  # a file without columns cannot hold rows
             return TableRows(None, columns, dict.fromkeys(range(len(values)), NOTHING) | look.refused)
+        placed, unplaced = look.place(wider)
         batch = None
-        if wider != recorded.columns or look.refused:
+        if wider != recorded.columns or look.refused or unplaced:
             kept = list_others(len(values), look.refused)
-            some = values if kept is None else values.take(kept)
+            some = pa.array(placed, pa.binary()) if unplaced else values
+            some = some if kept is None else some.take(kept)
             block = _compile(tuple(wider.items()), tuple(declared.items()), limits.rule).block
             batch = None if block is None else block.read(some, "ignore")
         lost = look.find_rounded_columns() if batch is None else None
@@ -156,10 +158,10 @@ def read_objects(
         limits = replace(limits, integral={**dict.fromkeys(lost, HAS_LARGE), **limits.integral})
     refused = look.refused
     if batch is None:
-        batch, more = _make_reader(Struct(wider)).read(texts, look.rows)
+        batch, more = _make_reader(Struct(wider)).read(placed, look.rows)
         refused |= more
     large = frozenset(find_large_columns(batch)) | look.find_large_doubles()
-    unplaced = look.find_unplaced(wider, refused)
+    unplaced = {row: fields for row, fields in unplaced.items() if row not in refused}
     united = merge_columns(columns, wider)
     return TableRows(batch if batch.num_rows else None, united, refused, large, unplaced=unplaced)
 
@@ -297,6 +299,7 @@ class _Look:
         self.columns, self.limits, self.refused = recorded.columns, limits, refused
         self._texts, self._recorded = texts, recorded
         self._large: set[str] = set()
+        self._unfitting: Sequence[int] = ()
 
     @property
     def rows(self) -> Sequence[int]:
@@ -304,7 +307,8 @@ class _Look:
 
     def find_columns(self) -> None:
         """Look at every object that does not fit the columns, which grow by what the ones before it showed."""
-        left, count = self._find_unfitting(self.rows), _FIRST
+        self._unfitting = self._find_unfitting(self.rows)
+        left, count = self._unfitting, _FIRST
         while left:
             for row in left[:count]:
                 self._look(row)
@@ -329,14 +333,16 @@ class _Look:
         inferred = (path for path in self._large if find_column_type(declared, path) is None)
         return frozenset(path for path in inferred if find_column_type(self.columns, path) == Primitive.DOUBLE)
 
-    def find_unplaced(self, columns: Columns, refused: Refusals) -> UnplacedFields:
-        """Return the fields of each row, without refused ones, that the columns of its file do not hold."""
-        type = Struct(columns)
-        if not can_have_unplaced(Struct(self.columns), type):
-            return NOTHING_UNPLACED
-        rows = self._find_unfitting([row for row in self.rows if row not in refused], columns)
-        unplaced = ((row, find_unplaced(self._texts[row], type)) for row in rows)
-        return {row: fields for row, fields in unplaced if fields}
+    def place(self, columns: Columns) -> tuple[Sequence[bytes], UnplacedFields]:
+        """Return the texts as the columns of a file hold them, and the fields of each row that they do not hold."""
+        texts, unplaced = list(self._texts), dict[int, frozenset[UnplacedField]]()
+        has_new = columns != self._recorded.columns
+        rows = self.rows if has_new else [row for row in self._unfitting if row not in self.refused]
+        for row in self._find_unfitting(rows, columns):
+            texts[row], fields = place_object(texts[row], columns, self._recorded.declared)
+            if fields:
+                unplaced[row] = fields
+        return texts, unplaced
 
     def _look(self, row: int) -> None:
         recorded, text, large = self._recorded, self._texts[row], set[str]()
@@ -345,8 +351,11 @@ class _Look:
             if not isinstance(value, dict):
                 raise Conflict("the value is not a JSON object, which a table needs")
             if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind
-                recorded.pinned.require_fit(text)
+                placed, _ = place_object(text, fields_of(recorded.pinned.type), recorded.declared)
+                recorded.pinned.require_fit(placed)
             seen = fields_of(infer_type(value, large=large))
+            if reason := explain_unsupported(seen, self.limits.rule):  # whatever columns there are
+                raise Conflict(reason)
             wider = widen(self.columns, seen, recorded.declared, integral=self.limits.integral)
             if wider != self.columns:
                 if reason := explain_unsupported(wider, self.limits.rule) or check_column_limit(

@@ -1,7 +1,8 @@
 """Fields of records without a schema that no column holds, though the record is a row: they are counted.
 
-A list or an object that holds nothing shows no type, so it makes no column. If its field has none, the row is the same
-as that of a record without the field.
+A list or an object that holds nothing shows no type, so it makes no column. If its field has none, or one of another
+kind, the row is the same as that of a record without the field. So what becomes of it does not depend on whether
+another record has shown a type there.
 """
 
 from __future__ import annotations
@@ -10,24 +11,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from s3lake.records.convert.read.json.inferred_types import decode_checked_json
 from s3lake.records.schema.columns.types import (
     LEFT_EMPTY,
     UNKNOWN,
-    Decimal,
+    Columns,
     List,
     Map,
-    Primitive,
     Struct,
     Type,
     Unknown,
     fields_of,
-    fold,
     item_of,
 )
 from s3lake.records.schema.columns.union import Conflict, join_path
 
-_LEAVES = (Primitive, Decimal)
+_NULL = msgspec.Raw(b"null")
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.encode
 
 
 class UnplacedField(NamedTuple):
@@ -36,11 +40,13 @@ class UnplacedField(NamedTuple):
     Attributes:
         path: the path of the field within the key or the value.
         is_empty: True if it holds nothing but nulls, empty lists and empty objects.
+        has_column: True if its field has a column, of another kind.
         of_key: True if it is a field of the key.
     """
 
     path: str
     is_empty: bool
+    has_column: bool = False
     of_key: bool = False
 
     @property
@@ -69,52 +75,60 @@ def _split_part(field: UnplacedField) -> UnplacedField:
     return field._replace(path=field.path.removeprefix(part).removeprefix("."), of_key=part == "key")
 
 
-def can_have_unplaced(seen: Type, kept: Type) -> bool:
-    """Return whether records that showed a type can have fields that the columns do not hold.
+def place_object(text: bytes, columns: Columns, declared: Columns) -> tuple[bytes, frozenset[UnplacedField]]:
+    """Return a JSON object as the columns hold it, and its outermost fields, not null, that they do not hold.
 
-    Args:
-        seen: the type with lists and objects that hold nothing.
-        kept: the type of the columns, without them.
+    What holds nothing is null where its column is of another kind. That of a declared column stays: its record is
+    refused, as the type of a declared column is for all records.
     """
-    match seen:
-        case Struct(fields):
-            columns = fields_of(kept)
-            return kept == UNKNOWN or any(
-                can_have_unplaced(type, columns.get(name, UNKNOWN)) for name, type in fields.items()
-            )
-        case List(item):
-            return kept == UNKNOWN or can_have_unplaced(item, item_of(kept))
-        case Map(value):  # what is in a map is declared, so it gets no more columns
-            return fold(value, lambda _: False, lambda item: item, lambda _: True, lambda inner: inner)
-    return False
-
-
-def find_unplaced(text: bytes, type: Struct) -> frozenset[UnplacedField]:
-    """Return the outermost fields of a JSON object that are not null, and that columns of this type do not hold."""
-    unplaced: set[UnplacedField] = set()
     try:
-        _add_unplaced(decode_checked_json(text), type, "", unplaced)
+        fields = find_unplaced(decode_checked_json(text), Struct(columns))
     except Conflict:
-        return frozenset()  # its row is refused: no column holds such a number, and none nests so deeply
+        return text, frozenset()  # its row is refused: no column holds such a number, and none nests so deeply
+    if any(field.has_column for field in fields):
+        text = bytes(_clear_empty(msgspec.Raw(text.strip()), Struct(columns), Struct(declared)))
+    return text, fields
+
+
+def find_unplaced(value: Any, type: Type, path: str = "") -> frozenset[UnplacedField]:
+    """Return what is in decoded JSON, outermost first, that a column of this type does not hold."""
+    unplaced: set[UnplacedField] = set()
+    _add_unplaced(value, type, path, unplaced)
     return frozenset(unplaced)
 
 
-def _add_unplaced(value: Any, type: Struct | List | Map, path: str, unplaced: set[UnplacedField]) -> None:
-    if isinstance(type, Struct) and isinstance(value, dict):
-        fields = type.fields
+def _add_unplaced(value: Any, type: Type, path: str, unplaced: set[UnplacedField]) -> None:
+    if isinstance(type, Unknown):
+        if value is not None:
+            unplaced.add(UnplacedField(path, _is_empty(value)))
+    elif isinstance(type, Struct) and isinstance(value, dict):
         for name, inner in value.items():
-            column = fields.get(name, UNKNOWN)
-            if inner is None or isinstance(column, _LEAVES):
-                continue
-            here = join_path(path, name)
-            if isinstance(column, Unknown):
-                unplaced.add(UnplacedField(here, _is_empty(inner)))
-            else:
-                _add_unplaced(inner, column, here, unplaced)
-    elif isinstance(type, List | Map) and isinstance(item := item_of(type), Struct | List | Map):
-        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        for inner in items:
-            _add_unplaced(inner, item, f"{path}[]", unplaced)
+            _add_unplaced(inner, type.fields.get(name, UNKNOWN), join_path(path, name), unplaced)
+    elif (isinstance(type, List) and isinstance(value, list)) or (isinstance(type, Map) and isinstance(value, dict)):
+        for inner in value if isinstance(value, list) else value.values():
+            _add_unplaced(inner, item_of(type), f"{path}[]", unplaced)
+    elif isinstance(value, dict | list) and _is_empty(value):
+        unplaced.add(UnplacedField(path, is_empty=True, has_column=True))
+
+
+def _clear_empty(value: msgspec.Raw, type: Type, declared: Type) -> msgspec.Raw:
+    """Return JSON with null for what holds nothing where its column is of another kind, and not declared."""
+    begin = bytes(value)[:1]
+    if begin not in (b"{", b"["):
+        return value
+    cleared: Any
+    if begin == b"{" and isinstance(type, Struct | Map):
+        types, declared_types = fields_of(type), fields_of(declared)
+        cleared = {
+            name: _clear_empty(inner, types.get(name, item_of(type)), declared_types.get(name, item_of(declared)))
+            for name, inner in _decode_members(value).items()
+        }
+    elif begin == b"[" and isinstance(type, List):
+        cleared = [_clear_empty(inner, type.item, item_of(declared)) for inner in _decode_items(value)]
+    else:
+        is_kept = type == UNKNOWN or declared != UNKNOWN or not _is_empty(decode_checked_json(value))
+        return value if is_kept else _NULL
+    return msgspec.Raw(_encode(cleared))
 
 
 def _is_empty(value: Any) -> bool:

@@ -84,8 +84,8 @@ def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value:
     [
         ({"a": "int64"}, {"a": "x"}, "field 'a' is string, the sink's files have int64"),
         ({"a": "string"}, {"a": 1}, "field 'a' is int64, the sink's files have string"),
-        ({"a": "string"}, {"a": {}}, "field 'a' is struct<>, the sink's files have string"),
-        ({"a": "int64"}, {"a": []}, "field 'a' is list<unknown>, the sink's files have int64"),
+        ({"a": "string"}, {"a": {"b": 1}}, "field 'a' is struct<b: int64>, the sink's files have string"),
+        ({"a": "int64"}, {"a": [[], [1]]}, "field 'a' is list<list<int64>>, the sink's files have int64"),
         ({"a": {"struct": {"b": "bool"}}}, {"a": {"b": 0}}, "field 'a.b' is int64, the sink's files have bool"),
         ({"a": {"list": "string"}}, {"a": [1]}, "field 'a[]' is int64, the sink's files have string"),
         ({"a": {"list": "string"}}, {"a": "x"}, "field 'a' is string, the sink's files have list<string>"),

@@ -64,6 +64,72 @@ def test_an_empty_value_without_a_column_is_counted(kind: str, format: str) -> N
     assert land(made, *values) == {"empty:a": 2}
 
 
+OTHER_KINDS: dict[str, Any] = {
+    "a number": 5,
+    "a text": "x",
+    "a list of numbers": [5],
+    "a list of lists": [[5]],
+    "a list of objects": [{"x": 5}],
+    "an object": {"x": 5},
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize("other", OTHER_KINDS)
+def test_an_empty_value_is_counted_where_its_column_is_of_another_kind(other: str, format: str) -> None:
+    """In the order of the records, and in the other."""
+    full = OTHER_KINDS[other]
+    values = [{"id": 1, "a": {}}, {"id": 2, "a": full}, {"id": 3, "a": []}]
+    odd = [value for value in ({}, []) if not isinstance(value, type(full))]
+    expected = [{"id": 1, "a": {}}, {"id": 2, "a": full}, {"id": 3, "a": []}]
+    for row in expected:
+        if row["a"] in odd:
+            del row["a"]
+    for given in (values, values[::-1]):
+        made = make_topic(format)
+        assert land(made, *given) == {"empty:a": len(odd)}
+        assert sorted(read_landed_rows(made), key=lambda row: row["id"]) == expected
+
+
+def test_an_empty_item_of_another_kind_is_null_in_its_list() -> None:
+    made = make_topic("parquet")
+    assert land(made, {"l": [{}]}, {"l": [1, [], 2, None]}, {"l": [[None]]}) == {"empty:l[]": 3}
+    assert read_landed_rows(made) == [{"l": [None]}, {"l": [1, None, 2, None]}, {"l": [None]}]
+
+
+def test_digits_stay_as_they_were_written_next_to_an_empty_value_of_another_kind() -> None:
+    made = make_topic("parquet", columns={"d": "decimal(38,18)"})
+    values = [b'{"a":5}', b' {"d":1.123456789012345678, "a" : [ ], "e":1e2, "t":"\\u00e9"}']
+    stage_records(made, [(None, value, []) for value in values])
+    assert [row.get("t") for row in read_landed_rows(made)] == [None, "é"]
+    assert str(read_landed_rows(made)[1]["d"]) == "1.123456789012345678"
+    assert made.verify().clean
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_verify_finds_a_field_that_is_lost_though_empty_ones_have_a_column_of_another_kind(kind: str) -> None:
+    made = make_topic("parquet")
+    assert land(made, {"id": 1, "a": "x"}, {"id": 2, "a": EMPTY[kind]}) == {"empty:a": 1}
+    made.log.records[0][1] = (made.log.records[0][1][0], b'{"id":2,"a":[{"b":5}]}')
+    report = made.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize("type", ["int64", "date", "list<date>", "struct<x: int64>"])
+def test_an_empty_value_of_another_kind_is_refused_if_its_column_is_declared(type: str, kind: str) -> None:
+    empty = EMPTY[kind]
+    fits = isinstance(empty, list) == type.startswith("list") and type[:4] in ("list", "stru")
+    for value in () if fits else encode({"a": empty}):
+        assert list(read_objects(pa.array([value], pa.binary()), {}, {"a": parse_type(type)}).refused) == [0]
+
+
+def test_an_empty_value_is_counted_where_a_schema_gave_its_column_a_type_that_json_lacks() -> None:
+    recorded = {"id": parse_type("int64"), "a": parse_type("date"), "m": parse_type("map<string, date>")}
+    values = encode({"id": 1, "a": {}}, {"id": 2, "m": {"k": [], "l": 5}}, {"id": 3, "m": []}, {"id": 4, "m": {}})
+    assert read(values, recorded) == [{"empty:a"}, {"empty:m[]"}, {"empty:m"}, set()]
+
+
 @pytest.mark.parametrize("kind", EMPTY)
 def test_csv_refuses_an_empty_value_with_the_reason(kind: str) -> None:
     made = make_topic("csv")
@@ -73,6 +139,15 @@ def test_csv_refuses_an_empty_value_with_the_reason(kind: str) -> None:
     (file,) = (one for one in manifest.files if one.stream == "dead_letters")
     assert b"field 'a' is " in made.store.objects[file.key][0]
     assert b"which a row of CSV cannot hold: use another format" in made.store.objects[file.key][0]
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_csv_refuses_an_empty_value_though_its_column_has_numbers(kind: str) -> None:
+    for values in ([{"a": EMPTY[kind]}, {"a": 5}], [{"a": 5}, {"a": EMPTY[kind]}]):
+        made = make_topic("csv")
+        stage_records(made, [(None, value, []) for value in encode(*values)])
+        (manifest,) = made.manifests.values()
+        assert (manifest.counts.landed, manifest.counts.dead, manifest.counts.fields_left_out) == (1, 1, {})
 
 
 @pytest.mark.parametrize("place", INSIDE)
@@ -105,6 +180,18 @@ def test_fields_of_keys_and_values_in_an_envelope_are_counted_apart(format: str)
 def test_fields_of_lists_that_are_whole_values_are_counted() -> None:
     made = make_topic("parquet", envelope={"style": "flat", "fields": ["value", "offset"]})
     assert land(made, [{"x": 1, "e": {}}, {"e": {}}], [{"x": 2}]) == {"empty:[].e": 1}
+
+
+@pytest.mark.parametrize("empty", [{}, []])
+def test_an_empty_key_or_value_is_refused_where_its_column_is_of_another_kind(empty: Any) -> None:
+    made = make_topic("parquet", converter={"key": "json"}, envelope={"fields": ["key", "value"]})
+    records = [(5, "x"), (5, empty), (empty, "x")]
+    stage_records(made, [(*encode(key, value), []) for key, value in records])
+    (manifest,) = made.manifests.values()
+    assert (manifest.counts.landed, manifest.counts.dead, manifest.counts.fields_left_out) == (1, 2, {})
+    (file,) = (one for one in manifest.files if one.stream == "dead_letters")
+    for part, type in (("value", "string"), ("key", "int64")):
+        assert f"the {part} holds nothing, and its column is {type}".encode() in made.store.objects[file.key][0]
 
 
 def test_fields_of_keys_that_are_rows_are_counted_as_fields_of_keys() -> None:
@@ -152,6 +239,27 @@ def test_a_contract_treats_an_empty_field_alike_with_and_without_departing_neigh
         assert counts == [(0, 1), (0, 1)]
     else:
         assert [left_out for left_out, _ in counts] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "column"),
+    [({}, "int64"), ([], "string"), ([{}], "list<int64>"), ({"k": []}, "map<string, int64>"), ([], "struct<x: int64>")],
+)
+@pytest.mark.parametrize(
+    ("rule", "counts"), [("evolve", (2, 0)), ("drop", (2, 0)), ("dead_letter", (1, 1))], ids=["evolve", "drop", "dead"]
+)
+def test_an_empty_value_of_another_kind_departs_from_a_contract(
+    value: Any, column: str, rule: str, counts: tuple[int, int]
+) -> None:
+    made = make_topic("parquet", schema={"on_type_change": rule, "on_new_field": "drop"})
+    recorded = {"id": parse_type("int64"), "a": parse_type(column)}
+    stage_records(made, [(None, one, []) for one in encode({"id": 1, "a": value}, {"id": 2})], recorded)
+    (manifest,) = made.manifests.values()
+    assert (manifest.counts.landed, manifest.counts.dead) == counts
+    path = "a[]" if "k" in value or column == "list<int64>" else "a"
+    expected = {"evolve": {f"empty:{path}": 1}, "drop": {"a": 1}, "dead_letter": {}}
+    assert manifest.counts.fields_left_out == expected[rule]
+    assert made.verify().clean
 
 
 @pytest.mark.parametrize("kind", EMPTY)
