@@ -26,7 +26,7 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     """Define the check of each topic of `sink`, as one step: for looking at hours again."""
     description = (
         f"Fails when the hour is not sealed {format_duration(sink.sealed.within)} after its end. "
-        "Passes as soon as it is sealed."
+        "Passes as soon as a run seals it; if it was sealed without a run, execute the check."
     )
     sealed = [catalog.specs(sink, topic).sealed for topic in catalog.topics[sink.name]]
     with warnings.catch_warnings():
