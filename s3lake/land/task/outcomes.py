@@ -44,7 +44,9 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
 
 
 class Grown(msgspec.Struct, frozen=True, tag="grown"):
-    """The task saw columns that it was not given; it has dropped its uploads, and read on to see them all.
+    """The columns of a topic-partition whose task saw some that it was not given.
+
+    The task has dropped its uploads, and read on to see them all.
 
     Attributes:
         shapes: shapes of records that SQL reads (`land.sql.sql_table`).
@@ -201,8 +203,14 @@ def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequenc
 
 
 def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] = ()) -> Columns:
-    """Columns, also of records that brought their own schema; `integral` are paths that stay integers."""
-    return keep_integers(reduce(merge_columns, (from_document(one.seen) for one in done), columns), integral)
+    """Columns, also of records that brought their own schema; `integral` are paths that stay integers.
+
+    The results of tasks come in any order; the earlier topic-partition and offset decides.
+    """
+    in_order = sorted(
+        done, key=lambda one: min(((number, read.start) for number, read in one.reads.items()), default=())
+    )
+    return keep_integers(reduce(merge_columns, (from_document(one.seen) for one in in_order), columns), integral)
 
 
 def is_judged_by(recorded: Recorded, columns: Columns, integral: Collection[str], done: Iterable[Done]) -> bool:

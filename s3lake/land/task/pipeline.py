@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -141,26 +142,25 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
     staging = Staging(store, work.keys, work.files, work.commit)
     dead_letters = RefusedRecords(staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
     output = TaskOutput(staging, dead_letters, work.files.budget // 8)
-    outcome: Outcome | None
+    outcomes: list[Outcome]
     try:
         progress = _stage_batches(work, output, batches)
-        outcome = _describe_growth(progress) if output.is_discarded else _finish(output, store, progress)
+        outcomes = _describe_growth(progress) if output.is_discarded else [_finish(output, store, progress)]
     except _RecordRefusedError as error:
         output.discard()
-        outcome = error.refused
+        outcomes = [error.refused]
     except S3LakeError as error:
         output.discard()
-        outcome = Failed(type(error).__name__, str(error))
+        outcomes = [Failed(type(error).__name__, str(error))]
     except BaseException:
         output.discard()
         raise
-    if outcome is not None:
-        yield outcome
+    yield from outcomes
 
 
 @dataclass(frozen=True)
 class SeenColumns:
-    """The columns that a task has seen.
+    """The columns that a task has seen in a topic-partition.
 
     Attributes:
         of_files: the columns of the files, and of records without a schema.
@@ -196,11 +196,12 @@ class Progress:
     """How far a task is.
 
     Attributes:
+        seen: columns per topic-partition: which ones a task reads together decides nothing.
         reads: counts per topic-partition.
         broken: see `Done`.
     """
 
-    seen: SeenColumns
+    seen: Mapping[int, SeenColumns] = field(default_factory=dict)
     reads: Mapping[int, Read] = field(default_factory=dict)
     broken: int = 0
 
@@ -215,7 +216,7 @@ class _RecordRefusedError(Exception):
 
 def _stage_batches(work: Work, output: TaskOutput, batches: Iterable[pa.RecordBatch]) -> Progress:
     """Stage all records of a task; records that come through SQL may be of several topic-partitions."""
-    progress, projector = Progress(SeenColumns(work.columns)), work.conversion.make_projector()
+    progress, projector = Progress(), work.conversion.make_projector()
     if work.look_only:
         output.discard()
     for batch in batches:
@@ -241,9 +242,10 @@ def _stage_records(
         _refuse(work, output, partition, ready.original, stage, refusals)
     original = take_rows(ready.original, ready.rows)  # row by row what `ready.batch` was made of
 
-    converted = convert_batch(work.conversion, ready.batch, progress.seen.of_files, projector, ready.columns)
-    seen = progress.seen.with_batch(ready, converted, grow=work.conversion.has_columns)
-    if ready.unknown or seen.of_files != progress.seen.of_files:
+    seen_before = progress.seen.get(partition) or SeenColumns(work.columns)
+    converted = convert_batch(work.conversion, ready.batch, seen_before.of_files, projector, ready.columns)
+    seen = seen_before.with_batch(ready, converted, grow=work.conversion.has_columns)
+    if ready.unknown or seen.of_files != seen_before.of_files:
         output.discard()  # all will be read again, with the columns and shapes that are seen now
     _refuse_forbidden(output, partition, original, converted.forbidden)
     _refuse(work, output, partition, original, "convert", converted.refused)
@@ -260,7 +262,7 @@ def _stage_records(
     read = count_records(work.hour_start_ms, batch, ready, converted, landed=landed, unplaced=unplaced)
     before = progress.reads.get(partition)
     reads = {**progress.reads, partition: read if before is None else before + read}
-    return Progress(seen, reads, progress.broken + converted.broken)
+    return Progress({**progress.seen, partition: seen}, reads, progress.broken + converted.broken)
 
 
 def prepare_batch(work: Work, batch: pa.RecordBatch) -> Prepared:
@@ -332,25 +334,31 @@ def _refuse_forbidden(output: TaskOutput, partition: int, records: pa.RecordBatc
 
 def _finish(output: TaskOutput, store: Store, progress: Progress) -> Done:
     """Close all files. Return what the driver needs for the commit."""
-    files, seen = output.finish(), progress.seen
+    files, seen = output.finish(), [one for _, one in sorted(progress.seen.items())]
+    of_schemas: Columns = reduce(merge_columns, (one.of_schemas for one in seen), {})
     return Done(
         files=files,
         reads=dict(progress.reads),
         requests=dict(getattr(store, "requests", {})),
-        seen=to_document(seen.of_schemas),
+        seen=to_document(of_schemas),
         refusal_reasons=output.refusal_reasons,
         retries=getattr(store, "retries", 0),
         broken=progress.broken,
-        words=dict(seen.words),
-        shared=tuple(sorted(seen.shared)),
-        large=tuple(sorted(seen.large)),
+        words={path: text for one in seen for path, text in one.words.items()},
+        shared=tuple(sorted({part for one in seen for part in one.shared})),
+        large=tuple(sorted({path for one in seen for path in one.large})),
     )
 
 
-def _describe_growth(progress: Progress) -> Grown | None:
-    """Return the columns for which all is read again. Return None if nothing was read."""
-    seen = progress.seen
-    first = min(((partition, read.start) for partition, read in progress.reads.items()), default=None)
-    if first is None:
-        return None
-    return Grown(*first, to_document(seen.of_files), tuple(sorted(seen.shapes)), tuple(sorted(seen.large)))
+def _describe_growth(progress: Progress) -> list[Outcome]:
+    """Return the columns of each topic-partition for which all is read again."""
+    return [
+        Grown(
+            partition,
+            progress.reads[partition].start,
+            to_document(seen.of_files),
+            tuple(sorted(seen.shapes)),
+            tuple(sorted(seen.large)),
+        )
+        for partition, seen in progress.seen.items()
+    ]

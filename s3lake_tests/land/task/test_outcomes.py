@@ -6,9 +6,10 @@ import pytest
 from s3lake.index.commit.documents import Changed, Read, Recorded
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store.memory import MemoryStore
-from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded
+from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded, with_seen
 from s3lake.land.task.pipeline import find_time_range
 from s3lake.records.schema.columns.changes import Change
+from s3lake.records.schema.columns.types import from_document
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -117,6 +118,13 @@ def test_changes_that_one_attempt_sees_in_several_steps_are_one_entry_of_the_his
         Changed(NEXT, "c2", (new("b"),)),
         Changed(NEXT, "c3", (Change("a", "int32", "double"), new("c"))),
     )
+
+
+def test_the_earlier_record_decides_of_two_whose_schemas_disagree() -> None:
+    later = Done([], {1: Read(0, 1), 2: Read(0, 9)}, {}, seen={"a": "string", "c": "bool"})
+    earlier = Done([], {1: Read(7, 8), 0: Read(5, 9)}, {}, seen={"a": "int64", "b": "bool"})
+    for done in ([earlier, later], [later, earlier]):
+        assert with_seen({}, done) == from_document({"a": "int64", "b": "bool", "c": "bool"})
 
 
 def test_the_words_of_the_last_schema_are_kept() -> None:

@@ -351,6 +351,16 @@ def test_the_earlier_record_decides_if_tasks_disagree() -> None:
     }
 
 
+def test_columns_do_not_depend_on_which_topic_partitions_a_task_reads_together(bucket: TaskBucket) -> None:
+    of = build_task(bucket, format={"type": "parquet"}, errors={"tolerance": "all"})
+    values = [b'{"a": 1}', b'{"b": "x"}', b'{"b": 1, "c": 1}']
+    ranges = [[TaskRecord(value, partition=partition)] for partition, value in enumerate(values)]
+    alone = [outcome for one in ranges for outcome in run_batches(of, one)]
+    together = [*run_batches(of, ranges[0], ranges[2]), *run_batches(of, ranges[1])]
+    assert to_document(unite_columns({}, alone, 100)) == {"a": "int64", "b": "string"}
+    assert unite_columns({}, together, 100) == unite_columns({}, alone, 100)
+
+
 def test_a_task_that_disagrees_and_those_behind_it_wait_until_they_read_again() -> None:
     """The record that had `b` may be the one that is refused because of `a`."""
     tasks = [Grown(0, 0, {"a": "int64"}), Grown(1, 0, {"a": "bool", "b": "bool"}), Grown(2, 0, {"c": "bool"})]
