@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest
 from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.object_columns import TableRows
-from s3lake.records.convert.read.keys_and_values import Column, Rows, read_column
+from s3lake.records.convert.read.keys_and_values import Column, Numbers, Rows, read_column
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import group_by_id
 from s3lake.records.convert.rows import headers, lines, sidecars, tables
@@ -133,13 +134,18 @@ def convert_batch(
     is_csv = shape is not None and shape.limits.rule == "flat"
     shared: set[str] = set()
     groups: list[_ConvertedGroup] = []
-    for group in _split_by_schema(conversion, rows.drop(left_out | refused.keys())):
-        shared.update(part for part in json_parts if is_csv or group.column(part).is_plain)
-        converted = _convert_group(conversion, group, columns)
-        columns = converted.columns
+    rows, wider, with_json = rows.drop(left_out | refused.keys()), columns, 0
+    for group in _split_by_schema(conversion, rows):
+        plain = [part for part in json_parts if group.column(part).is_plain]
+        shared.update(json_parts if is_csv else plain)
+        with_json += bool(plain)
+        converted = _convert_group(conversion, group, wider)
+        wider = converted.columns
         groups.append(converted)
+    if with_json > 1 and wider != columns:
+        wider = _find_columns_in_order(conversion, rows, columns)
     return ConvertedBatch(
-        columns=columns,
+        columns=wider,
         parts=merge_parts([group.part for group in groups if group.part is not None]),
         refused={**refused, **_merge(group.refused for group in groups)},
         skipped=len(left_out) if conversion.nulls == "skip" else 0,
@@ -222,16 +228,34 @@ def _split_by_schema(conversion: Conversion, rows: Rows) -> Iterator[Rows]:
     """Yield rows with one schema each; lines only by the schemas of their keys, if these go into typed files."""
     if not len(rows):
         return
+    marks = _mark_schemas(conversion, rows)
+    if marks is None:
+        yield rows
+    else:
+        yield from (rows.take(pa.array(group, pa.int64())) for _, group in group_by_id(marks))
+
+
+def _find_columns_in_order(conversion: Conversion, rows: Rows, columns: Columns) -> Columns:
+    """Return the columns that rows show in their order: one schema after the other, a later row could decide."""
+    marks = _mark_schemas(conversion, rows)
+    assert marks is not None, "else they have one schema"
+    starts = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(rows)]
+    for start, end in pairwise(starts):
+        some = rows.take(pa.array(np.arange(start, end), pa.int64()))
+        columns = _convert_group(conversion, some, columns).columns
+    return columns
+
+
+def _mark_schemas(conversion: Conversion, rows: Rows) -> Numbers | None:
+    """Return a number for each row that is the same for rows of the same schemas. Return None if all have the same."""
     has_typed_keys = conversion.keys is not None and FORMATS[conversion.keys].tabular
     by = [rows.value, rows.key] if conversion.shape is not None else [rows.key if has_typed_keys else None]
     codes = [column.schemas.codes + 1 for column in by if column is not None and column.schemas]
     if conversion.apart:  # records without a value have sidecars only
         codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
     if all((one == one[0]).all() for one in codes):
-        yield rows
-    else:
-        marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
-        yield from (rows.take(pa.array(group, pa.int64())) for _, group in group_by_id(marks))
+        return None
+    return functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
 
 
 def _convert_group(conversion: Conversion, rows: Rows, columns: Columns) -> _ConvertedGroup:

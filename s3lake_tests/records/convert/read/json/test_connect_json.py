@@ -12,7 +12,7 @@ from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import convert_batch
 from s3lake.records.convert.read.keys_and_values import RecordEnvelope
 from s3lake.records.schema import connect_schema
-from s3lake.records.schema.columns.types import from_document, to_document
+from s3lake.records.schema.columns.types import Columns, from_document, to_document
 from s3lake_tests.kit.connect_messages import connect_message, field, struct
 from s3lake_tests.records.convert.batches import batch, parts
 
@@ -232,6 +232,18 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
     ]
     assert to_document(converted.columns) == {"key": "string", "value": {"struct": {"b": "int64"}}}
     assert to_document(converted.seen) == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
+
+
+def test_the_first_value_decides_its_column_though_values_are_read_by_the_schemas_of_their_keys() -> None:
+    by = Conversion("connect_json", "json", "parquet", "write", RecordEnvelope("record", ("key", "value"), "t"))
+    small, large = connect_message({"type": "int32"}, 1), connect_message({"type": "int64"}, 1)
+    values, keys = [b'{"b":1}', b'{"a":5}', b'{"a":"x","c":1}', b'{"c":"y"}'], [small, large, small, large]
+    whole = convert_batch(by, batch(*values, keys=keys), {}).columns
+    assert to_document(whole) == {"value": {"struct": {"b": "int64", "a": "int64", "c": "string"}}}
+    columns: Columns = {}
+    for value, key in zip(values, keys, strict=True):
+        columns = convert_batch(by, batch(value, keys=[key]), columns).columns
+    assert columns == whole
 
 
 @pytest.mark.parametrize("optional", [{}, {"optional": False}])
