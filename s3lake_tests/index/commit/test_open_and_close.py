@@ -1,4 +1,4 @@
-"""Hours of tables: who may hand them in, and what is written of them. `test_protocol.py` has those of topics."""
+"""Hours of tables: who may hand them in, and what is written of them. `test_protocol.py` has the hours of topics."""
 
 from collections.abc import Iterator
 
@@ -92,7 +92,7 @@ def test_only_their_owner_may_use_tables(owned: TopicIndex):
         require_owner(owned, OTHER)
 
 
-def test_tables_that_are_nobodys_are_for_everybody(index: TopicIndex):
+def test_tables_without_an_owner_are_open_to_every_asset(index: TopicIndex):
     require_owner(index, OTHER)
     create_table_hour(index, hour(0))
     require_owner(index, OTHER)
@@ -103,7 +103,7 @@ def test_tables_that_are_nobodys_are_for_everybody(index: TopicIndex):
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """Hour 0 is a table of nobody."""
+    """Hour 0 is of tables that have no owner."""
     with World(mode="tables") as world:
         create_table_hour(world.index, hour(0))
         yield world
