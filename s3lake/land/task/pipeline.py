@@ -250,16 +250,22 @@ def _stage_records(
     _refuse_forbidden(output, partition, original, converted.forbidden)
     _refuse(work, output, partition, original, "convert", converted.refused)
 
-    landed = unplaced = 0
+    landed, unplaced = 0, set[int]()
     for part in () if output.is_discarded else converted.parts:
         for rows in split_tombstones(work.keys, partition, ready.batch, original, part):
             placed = lay_out(work.keys, partition, rows, by_span=work.files.span_ms is not None)
             _refuse(work, output, partition, rows.original, "layout", placed.refused)
             output.add(partition, placed)
             landed += len(placed.rows)
-            unplaced += len(placed.refused)
+            unplaced.update(rows.records["offset"].take(pa.array([*placed.refused], pa.int64())).to_pylist())
 
-    read = count_records(work.hour_start_ms, batch, ready, converted, landed=landed, unplaced=unplaced)
+    if unplaced and (converted.fields_left_out or converted.fields_filled):  # only fields of records that land count
+        rows = pc.indices_nonzero(pc.invert(pc.is_in(ready.batch["offset"], pa.array(unplaced, pa.int64()))))
+        changed = {part: column.take(rows) for part, column in ready.columns.items()}
+        placed_batch = take_rows(ready.batch, rows)
+        again = convert_batch(work.conversion, placed_batch, seen_before.of_files, projector, changed)
+        converted = replace(converted, fields_left_out=again.fields_left_out, fields_filled=again.fields_filled)
+    read = count_records(work.hour_start_ms, batch, ready, converted, landed=landed, unplaced=len(unplaced))
     before = progress.reads.get(partition)
     reads = {**progress.reads, partition: read if before is None else before + read}
     return Progress({**progress.seen, partition: seen}, reads, progress.broken + converted.broken)

@@ -238,6 +238,24 @@ def test_records_are_partitioned_by_their_key_and_a_header(bucket: TaskBucket) -
     }
 
 
+@pytest.mark.parametrize(
+    ("schema", "counts"),
+    [({}, {"empty:e": 1}), ({"on_new_field": "drop"}, {"e": 1, "s[].x": 1})],
+    ids=["an empty field", "a field that a contract drops"],
+)
+def test_fields_of_a_record_that_has_no_place_are_not_counted(
+    bucket: TaskBucket, schema: dict[str, Any], counts: dict[str, int]
+) -> None:
+    columns = {"n": "int64", "s": {"list": {"struct": {"i": "int64"}}}}
+    if not schema:
+        columns["s"] = {"list": {"struct": {"i": "int64", "x": "bool"}}}
+    of = by(bucket, "_key", format={"type": "parquet"}, schema=schema, **TOLERANT)
+    of = of.with_contract(from_document(columns)).with_columns(from_document(columns))
+    value = b'{"n":1,"e":{},"s":[{"i":1,"x":true}]}'
+    done = run_task(of, [TaskRecord(value, b"k"), TaskRecord(value, None), TaskRecord(b'{"n":2}', b"k")])
+    assert counted(done) == {0: Read(0, 3, read=3, landed=2, dead=1, fields_left_out=counts)}
+
+
 def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: TaskBucket) -> None:
     layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
     of = build_task(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"})
