@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.cli.request import open_spark
+from s3lake.cli.request import start_spark
 from s3lake.config.model import Config, Sink, Spark
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.index.store import COMMIT, Store
@@ -158,9 +158,10 @@ def check_spark(settings: Spark) -> None:
         SparkUnavailableError: the master does not answer, or its workers have another s3lake.
     """
     from s3lake.land.spark.failures import translate_spark_error
+    from s3lake.land.spark.opened_spark import run_nothing
 
     try:
-        open_spark(settings, quiet=True).range(1).collect()
+        run_nothing(start_spark(settings, quiet=True))
     except Exception as error:
         raise translate_spark_error(error, f"running a job with spark.master {settings.master}") from None
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from s3lake import hours
 from s3lake.cli.check import find_suspicious_settings
 from s3lake.cli.output import DIFFERENCES, INPUT, emit, err, out, print_json, print_text, write
-from s3lake.cli.request import Request, open_spark, print_notices
+from s3lake.cli.request import Request, print_notices, start_spark
 from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import format_count
 
@@ -127,7 +127,7 @@ def run_preview(
     if not of_topic:
         print_text(request.as_json, f"nothing to preview: {records} has no record")
     if any(sink.sql for sink, _ in routes):
-        open_spark(config.spark, quiet=request.as_json)
+        start_spark(config.spark, quiet=request.as_json)
     results = [(sink, preview_records(sink, topic, of_topic[topic], spark=config.spark)) for sink, topic in routes]
     several = len({sink.bucket for sink, _ in results}) > 1
     objects = [(sink, object) for sink, result in results for object in result.objects]
@@ -190,7 +190,7 @@ def run_test(
     # Without their places, which every line that is added to a file changes.
     notices = [": ".join(filter(None, (notice.place.key, notice.message))) for notice in loaded.notices]
     if any(sink.sql for sink in loaded.config.sinks):
-        open_spark(loaded.config.spark, quiet=as_json)
+        start_spark(loaded.config.spark, quiet=as_json)
     snapshots: dict[Path, Any] = {}
     for path in inputs:
         snapshots[path] = build_snapshot(loaded.config.sinks, read_record_lines(path), loaded.config.spark)

@@ -16,10 +16,9 @@ from s3lake.config.variable_names import DIALECT, LOCATION, NAME, WORKER
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from s3lake.config.draft import LoadedConfig
     from s3lake.config.model import Config, Sink, Spark
+    from s3lake.land.spark.opened_spark import OpenedSpark
     from s3lake.land.topic.topic_sink import TopicSink
 
 Group = Mapping[str, Any]
@@ -163,7 +162,7 @@ class Request:
         sinks, timeout_s = self.sinks(config), 3.0 if fail_fast else 5.0
         topics = find_topics_of_sinks(config, ask_matching_topics(sinks, open_source(config, timeout_s).offsets))
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
-        spark = functools.partial(open_spark, config.spark, quiet=self.as_json)
+        spark = functools.partial(start_spark, config.spark, quiet=self.as_json)
 
         def open_target(sink: "Sink", topic: str) -> "TopicSink":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
@@ -245,15 +244,15 @@ class Request:
             print_text(self.as_json, NOT_DONE)
 
 
-def open_spark(settings: "Spark", *, quiet: bool = False) -> "SparkSession":
-    """Return the session of this process, and report its start on standard error, unless `quiet`."""
-    from s3lake.land.spark import get_session
-    from s3lake.land.spark.starting import has_session, tell_start
+def start_spark(settings: "Spark", *, quiet: bool = False) -> "OpenedSpark":
+    """Return what the jobs of this process run in, and report its start on standard error, unless `quiet`."""
+    from s3lake.land.spark import open_spark
+    from s3lake.land.spark.starting import is_started, tell_start
 
-    if quiet or has_session():
-        return get_session(settings)
+    if quiet or is_started():
+        return open_spark(settings)
     with tell_start(tell):
-        return get_session(settings)
+        return open_spark(settings)
 
 
 NOT_DONE = "nothing is changed yet: --yes does it"

@@ -11,7 +11,7 @@ import typer
 from s3lake import hours
 from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.output import DIFFERENCES, ProgressLine, emit, print_text, tell
-from s3lake.cli.request import Request, open_spark
+from s3lake.cli.request import Request, start_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
 from s3lake.errors import ConfigurationError
 from s3lake.plugins import require_extra
@@ -53,7 +53,7 @@ def run_spark(
         address = check if "://" in check else f"sc://{check}"
         if not address.startswith("sc://"):  # Spark would start a session of its own
             raise ConfigurationError(f"--check {check}: expected the address of a server, as sc://HOST:PORT")
-        open_spark(model.Spark(master=address), quiet=request.as_json)
+        start_spark(model.Spark(master=address), quiet=request.as_json)
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
     from s3lake.land.spark.connect_server import serve

@@ -20,7 +20,7 @@ from s3lake.orchestration.hour_checks import check_hours
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import log_start
-from s3lake.orchestration.resource_connections import open_topic, spark_session
+from s3lake.orchestration.resource_connections import open_spark_of_run, open_topic
 
 if TYPE_CHECKING:
     from s3lake.land.change.hour_change import HourChange
@@ -232,8 +232,8 @@ def _change_job(catalog: Catalog, change: ChangeJob) -> dg.JobDefinition:
     name = catalog.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
-        session = partial(spark_session, context.resources, catalog)
-        spark = log_start(session, context.log, sql=False) if change.needs_spark else None
+        opening = partial(open_spark_of_run, context.resources, catalog)
+        spark = log_start(opening, context.log, sql=False) if change.needs_spark else None
         errors: list[S3LakeError] = []
         with keep_beating(context):
             for route in _requested_routes(catalog, change, config):

@@ -20,14 +20,13 @@ from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.hour_checks import check_hours, check_quiet_hours
 from s3lake.orchestration.hour_metadata import hour_events
-from s3lake.orchestration.resource_connections import open_topic, spark_session
+from s3lake.orchestration.resource_connections import open_spark_of_run, open_topic
 from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from s3lake.index.commit.documents import Manifest
     from s3lake.land.request.read_request import RunTasks
+    from s3lake.land.spark.opened_spark import OpenedSpark
     from s3lake.land.topic.observer import LandedHour
     from s3lake.land.topic.topic_sink import TopicSink
     from s3lake.source.offsets import Lag
@@ -55,25 +54,28 @@ def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
 
 
 def log_start(
-    open_session: "Callable[[], SparkSession]", log: dg.DagsterLogManager, *, sql: bool
-) -> "Callable[[], SparkSession]":
-    """Return `open_session`, which logs the start of the first session and checks that it can do the work.
+    opening: "Callable[[], OpenedSpark]", log: dg.DagsterLogManager, *, sql: bool
+) -> "Callable[[], OpenedSpark]":
+    """Return `opening`, which logs the first start of Spark and checks that a session can do the work.
 
     `sql` is True if a sink's `sql` is part of the work.
     """
     is_ready = False
 
-    def open_and_log() -> "SparkSession":
+    def open_and_log() -> "OpenedSpark":
         from s3lake.land.spark.installation import fit
+        from s3lake.land.spark.opened_spark import find_session, is_session
         from s3lake.land.spark.starting import tell_start
 
         nonlocal is_ready
         if is_ready:
-            return open_session()
+            return opening()
         with tell_start(log.info):
-            session = fit(open_session(), sql=sql)
+            opened = opening()
+            if sql or is_session(opened):
+                opened = fit(find_session(opened), sql=sql)
         is_ready = True
-        return session
+        return opened
 
     return open_and_log
 
@@ -101,8 +103,8 @@ class LandingRun:
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self._reached: dict[str, Mapping[int, int]] = {}
         self._storing, self._in_group = threading.Lock(), False  # threads land the topics of a group
-        open_session = functools.partial(spark_session, resources, catalog)
-        spark = log_start(open_session, context.log, sql=sink.sql is not None)
+        opening = functools.partial(open_spark_of_run, resources, catalog)
+        spark = log_start(opening, context.log, sql=sink.sql is not None)
         self._open = functools.partial(open_topic, resources, catalog, sink, spark=spark)
 
     def land(self, topic: str, requested: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":

@@ -10,6 +10,7 @@ from s3lake.orchestration.catalog import Catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from s3lake.land.spark.opened_spark import OpenedSpark
     from s3lake.land.topic.topic_sink import TopicSink
 
 
@@ -19,7 +20,7 @@ def open_topic(
     sink: Sink,
     topic: str,
     *,
-    spark: "Callable[[], SparkSession] | None" = None,
+    spark: "Callable[[], OpenedSpark] | None" = None,
     fail_fast: bool = False,
 ) -> "TopicSink":
     """Open a topic of a sink with the S3 of a context's resources. See `land.topic.open_topic_sink.open_topic_sink`."""
@@ -52,6 +53,17 @@ def spark_session(resources: Any, catalog: Catalog) -> "SparkSession":
     from s3lake.land.spark import get_session
 
     return get_session(catalog.config.spark)
+
+
+def open_spark_of_run(resources: Any, catalog: Catalog) -> "OpenedSpark":
+    """Return what jobs run in, of the project's own resource, else of the configuration."""
+    for key in catalog.own_resource_keys("spark"):
+        spark = resource_object(resources, key)
+        # A resource of dagster-pyspark has a session only.
+        return spark.open_spark() if hasattr(spark, "open_spark") else spark.spark_session  # type: ignore[no-any-return]
+    from s3lake.land import spark as configured
+
+    return configured.open_spark(catalog.config.spark)
 
 
 def resource_object(resources: Any, key: str) -> Any:

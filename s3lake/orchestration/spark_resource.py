@@ -1,12 +1,15 @@
 """The Spark session of a configuration as a resource of dagster-pyspark. The module is apart: it imports pyspark."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
 from s3lake.config import model
-from s3lake.land.spark import get_session
+from s3lake.land.spark import get_session, open_spark
+
+if TYPE_CHECKING:
+    from s3lake.land.spark.opened_spark import OpenedSpark
 
 
 class SparkResource(LazyPySparkResource):
@@ -25,14 +28,23 @@ class SparkResource(LazyPySparkResource):
     @property
     def spark_session(self) -> Any:
         """The session of this process, which is made when it is first used."""
-        settings = self._settings or model.Spark()
-        conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
-        return get_session(settings.model_copy(update={"conf": conf}))
+        return get_session(self._read_settings())
 
     @property
     def spark_context(self) -> Any:
         """The context of the session. Spark Connect has none."""
         return self.spark_session.sparkContext
+
+    def open_spark(self) -> "OpenedSpark":
+        """Return what landings run in: the session, or a context only, which is opened with less CPU."""
+        if type(self).spark_session is not SparkResource.spark_session:
+            return self.spark_session  # type: ignore[no-any-return]  # a subclass opens its own
+        return open_spark(self._read_settings())
+
+    def _read_settings(self) -> model.Spark:
+        settings = self._settings or model.Spark()
+        conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
+        return settings.model_copy(update={"conf": conf})
 
 
 def make_spark_resource(settings: model.Spark) -> SparkResource:

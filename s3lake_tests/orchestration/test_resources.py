@@ -15,7 +15,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration import spark_resource
 from s3lake.orchestration.build import build_definitions, define_resources
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.resource_connections import find_s3_connection, spark_session
+from s3lake.orchestration.resource_connections import find_s3_connection, open_spark_of_run, spark_session
 from s3lake.orchestration.s3_resource import open_s3
 
 TEXT = """\
@@ -86,6 +86,25 @@ def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
     assert opened.call_args_list[0].args[0].conf == {"spark.app.name": "mine", "spark.ui.port": "4041"}
 
 
+def test_a_landing_opens_a_context_with_the_settings_of_the_resource(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(spark_resource, "open_spark", lambda settings: opened.append(settings) or "a context")
+    resource = spark_resource.make_spark_resource(config.spark).model_copy(update={"spark_config": {"spark.a": 1}})
+    assert resource.open_spark() == "a context"
+    assert opened[0].conf == {**config.spark.conf, "spark.a": "1"}
+
+
+def test_a_landing_takes_the_session_of_a_subclass_of_our_resource() -> None:
+    class Theirs(s3lake.SparkResource):
+        @property
+        def spark_session(self) -> Any:
+            return "their session"
+
+    assert Theirs().open_spark() == "their session"
+
+
 class TestOfTheProject:
     """A project's own resources, in place of ours."""
 
@@ -109,6 +128,7 @@ class TestOfTheProject:
         catalog = Catalog(plain, resources={"spark": own})
         with dg.build_resources(define_resources(catalog)) as resources:
             assert spark_session(resources, catalog) == "their session"
+            assert open_spark_of_run(resources, catalog) == "their session"
 
     @pytest.mark.parametrize("own", ["their_s3", dagster_aws.s3.S3Resource()])
     def test_one_that_would_leave_out_settings_of_objects_is_refused(self, config: Config, own: object) -> None:

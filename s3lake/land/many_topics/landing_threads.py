@@ -18,7 +18,7 @@ from s3lake.land.spark.spark_jobs import LOOK_S, JobsCancelled, SparkJobs
 from s3lake.land.topic.topic_sink import TopicSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from s3lake.land.spark.opened_spark import OpenedSpark
 
 MOST = 256
 """Topics that are landed at once; the next one begins when one of them is done."""
@@ -31,7 +31,7 @@ Land = Callable[[RunTasks], A]
 
 
 def land_together(
-    landings: Mapping[TopicSink, Land[A]], open_session: Callable[[], SparkSession]
+    landings: Mapping[TopicSink, Land[A]], open_spark: Callable[[], OpenedSpark]
 ) -> dict[TopicSink, A | BaseException]:
     """Land topics side by side. Return the result of each, or the error that ended it.
 
@@ -40,9 +40,9 @@ def land_together(
 
     Args:
         landings: what lands each topic.
-        open_session: called in this thread, when there is something to read.
+        open_spark: called in this thread, when there is something to read.
     """
-    fleet = _Fleet(landings, open_session)
+    fleet = _Fleet(landings, open_spark)
     try:
         fleet.land()
     except BaseException:
@@ -54,15 +54,15 @@ def land_together(
 class _Fleet(Generic[A]):
     """The topics, and the threads that land one after the other of them."""
 
-    def __init__(self, landings: Mapping[TopicSink, Land[A]], open_session: Callable[[], SparkSession]) -> None:
+    def __init__(self, landings: Mapping[TopicSink, Land[A]], open_spark: Callable[[], OpenedSpark]) -> None:
         self.results: dict[TopicSink, A | BaseException] = {}
         self._left = list(landings.items())[::-1]
         self._landing = min(MOST, len(self._left))  # threads that land a topic
-        self._needs_session = False
+        self._needs_spark = False
         self._changed = threading.Condition()  # guards all of these
-        self._open_session = open_session
-        self._session: Future[SparkSession] = Future()
-        self._jobs = SparkJobs(self._wait_for_session)
+        self._open_spark = open_spark
+        self._opened: Future[OpenedSpark] = Future()
+        self._jobs = SparkJobs(self._wait_for_spark)
         self._shared = SharedJobs(self._jobs, self._landing)
         self._threads = [
             threading.Thread(target=self._shared.run_jobs, name="s3lake-shared-jobs", daemon=True),
@@ -77,14 +77,14 @@ class _Fleet(Generic[A]):
         for thread in self._threads:
             thread.start()
         with self._changed:
-            while not self._changed.wait_for(lambda: self._needs_session or not self._landing, LOOK_S):
+            while not self._changed.wait_for(lambda: self._needs_spark or not self._landing, LOOK_S):
                 pass  # a signal is looked for
-        if self._needs_session:
+        if self._needs_spark:
             try:
                 # In this thread: an interruption that arrives while a JVM starts ends the JVM only in the main thread.
-                self._session.set_result(self._open_session())
+                self._opened.set_result(self._open_spark())
             except Exception as error:
-                self._session.set_exception(error)
+                self._opened.set_exception(error)
         for thread in self._threads:
             while thread.is_alive():
                 thread.join(LOOK_S)
@@ -95,18 +95,18 @@ class _Fleet(Generic[A]):
         with self._changed:
             self._left.clear()
         self._shared.cancel()
-        if not self._session.done():
-            self._session.set_exception(JobsCancelled())
+        if not self._opened.done():
+            self._opened.set_exception(JobsCancelled())
         self._jobs.cancel()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0, deadline - time.monotonic()))
 
-    def _wait_for_session(self) -> SparkSession:
+    def _wait_for_spark(self) -> OpenedSpark:
         with self._changed:
-            self._needs_session = True
+            self._needs_spark = True
             self._changed.notify_all()
-        return self._session.result()
+        return self._opened.result()
 
     def _land_topics(self) -> None:
         while (topic := self._take_topic()) is not None:

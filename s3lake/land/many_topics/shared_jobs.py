@@ -28,7 +28,7 @@ from s3lake.land.task.pipeline import Work, run
 from s3lake.source.record_batches import OffsetRange, Reader
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from s3lake.land.spark.opened_spark import OpenedSpark
 
 SMALL = 100_000
 """Offsets below which a request is part of the shared job; a larger one gets a job of its own."""
@@ -144,7 +144,7 @@ class SharedJobs:
 
     def _fail(self, requests: Sequence[_WaitingRequest], error: BaseException) -> None:
         """Let each landing run its request by itself, or fail if that cannot help."""
-        if len(requests) > 1 and isinstance(error, Exception) and self._jobs.is_session_alive():
+        if len(requests) > 1 and isinstance(error, Exception) and self._jobs.is_spark_alive():
             for waiting in requests:
                 waiting.outcomes.set_result(None)
             return
@@ -156,16 +156,16 @@ class SharedJobs:
             waiting.outcomes.set_exception(failure)
 
 
-def _run_job(requests: Sequence[_WaitingRequest], session: SparkSession) -> list[list[Outcome]]:
+def _run_job(requests: Sequence[_WaitingRequest], opened: OpenedSpark) -> list[list[Outcome]]:
     """Run the tasks of several requests in one job. Return the results of each."""
-    tasks = assign_tasks([(waiting.reader, waiting.request) for waiting in requests], 2 * parallelism(session))
+    tasks = assign_tasks([(waiting.reader, waiting.request) for waiting in requests], 2 * parallelism(opened))
 
     def run_task(number: int) -> Iterator[bytes]:
         for load in tasks[number]:
             yield from load()
 
     outcomes: list[list[Outcome]] = [[] for _ in requests]
-    for number, outcome in map(_results.decode, run_numbered_tasks(session, len(tasks), run_task)):
+    for number, outcome in map(_results.decode, run_numbered_tasks(opened, len(tasks), run_task)):
         outcomes[number].append(outcome)
     return outcomes
 

@@ -16,6 +16,7 @@ from s3lake.land.request.read_request import ReadRequest, TaskRunner
 from s3lake.land.request.sql_job import SqlJob
 from s3lake.land.spark import parallelism
 from s3lake.land.spark.numbered_tasks import run_numbered_tasks
+from s3lake.land.spark.opened_spark import find_session
 from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.sql.sql_table import Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Outcome, encode_outcome, outcome_of
@@ -25,11 +26,13 @@ from s3lake.source.record_batches import OffsetRange, Reader
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from s3lake.land.spark.opened_spark import OpenedSpark
+
 
 def run_request(runner: TaskRunner, request: ReadRequest) -> list[Outcome]:
     """Run a request: all that its tasks need, the SQL before them included. Return their results."""
     if request.needs_spark:
-        return runner.jobs.run(lambda session: SqlJob(request, runner, session).run())
+        return runner.jobs.run(lambda opened: SqlJob(request, runner, find_session(opened)).run())
     return runner.run_tasks(request)
 
 
@@ -50,13 +53,13 @@ class SparkTaskRunner:
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else request.sink.flush.count or TASK_RECORDS
 
-        def run_job(session: SparkSession) -> list[Outcome]:
-            loads = _split(session, request.reads, least)
+        def run_job(opened: OpenedSpark) -> list[Outcome]:
+            loads = _split(opened, request.reads, least)
 
             def run_task(number: int) -> Iterator[bytes]:
                 yield from map(encode_outcome, run(work, reader.batches(topic, loads[number], columns)))
 
-            return list(map(outcome_of, run_numbered_tasks(session, len(loads), run_task)))
+            return list(map(outcome_of, run_numbered_tasks(opened, len(loads), run_task)))
 
         return self.jobs.run(run_job)
 
@@ -77,6 +80,6 @@ class SparkTaskRunner:
         return [outcome_of(bytes(row.outcome)) for row in rows]
 
 
-def _split(session: SparkSession, reads: Intervals, least: int | None = None) -> list[tuple[OffsetRange, ...]]:
+def _split(opened: OpenedSpark, reads: Intervals, least: int | None = None) -> list[tuple[OffsetRange, ...]]:
     """Share ranges out to tasks; a range below `least` records is not split."""
-    return split_into_tasks(reads, 2 * parallelism(session), least)
+    return split_into_tasks(reads, 2 * parallelism(opened), least)

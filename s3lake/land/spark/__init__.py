@@ -1,4 +1,4 @@
-"""The Spark session: settings that landing needs, and where the session comes from."""
+"""The Spark session: settings that landing needs, and where the session, or the context, comes from."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared
 from s3lake.land.spark.failures import translate_spark_error
-from s3lake.land.spark.installation import OURS, agree, fit
+from s3lake.land.spark.installation import OURS, agree, fit, is_ours
+from s3lake.land.spark.opened_spark import find_session
 from s3lake.scratch import scratch
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from s3lake.config import model
+    from s3lake.land.spark.opened_spark import OpenedSpark
+
+A = TypeVar("A")
 
 
 def settings(spark: model.Spark) -> dict[str, str]:
@@ -73,6 +79,23 @@ def _homeless() -> str:
     return f"-Duser.dir={home}"
 
 
+def open_spark(spark: model.Spark) -> OpenedSpark:
+    """Return what the jobs of this process run in: a context of s3lake's own without a cluster, else the session.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+        SparkUnavailableError: there is no Spark Connect server at the address, or Spark's workers have another s3lake.
+    """
+    if not spark.master.startswith("local"):
+        return get_session(spark)
+    context = private_pyspark.find_active_context()
+    if context is not None:
+        return context if is_ours(context) else get_session(spark)
+    context = _start(spark, settings(spark) | OURS, _open_context)
+    # Who needs SQL maps its classes too, from the archive that this JVM writes.
+    return find_session(context) if class_archive.is_written() else context
+
+
 def get_session(spark: model.Spark) -> SparkSession:
     """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
 
@@ -93,6 +116,9 @@ def get_session(spark: model.Spark) -> SparkSession:
     if active is not None:
         return fit(active)
     if spark.master.startswith("local"):
+        context = private_pyspark.find_active_context()
+        if context is not None and is_ours(context):
+            return find_session(context)
         return start_session(spark, settings(spark) | OURS)
     opened = start_session(spark, settings(spark))
     try:
@@ -109,6 +135,10 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
     Raises:
         ConfigurationError: there is no Java, or none that Spark runs on.
     """
+    return _start(spark, conf, _open_session)
+
+
+def _start(spark: model.Spark, conf: dict[str, str], opening: Callable[[dict[str, str]], A]) -> A:
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
     private_pyspark.keep_tests_out()
     java = jars.find_java()
@@ -124,27 +154,31 @@ def start_session(spark: model.Spark, conf: dict[str, str]) -> SparkSession:
         try:
             launch.launch(conf)
             private_pyspark.forget_stopped_session()
-            return _open(conf)
+            return opening(conf)
         except Exception as error:
             raise translate_spark_error(error, f"starting a session with spark.master {spark.master}") from None
 
 
-def _open(conf: dict[str, str]) -> SparkSession:
-    from pyspark import SparkConf, SparkContext
+def _open_session(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if private_pyspark.find_active_context() is not None:
         return SparkSession.builder.config(map=dict(conf)).getOrCreate()
     # Settings that are the session's own make it load all of SQL, which a landing needs for a sink's `sql` only.
-    SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
-    return SparkSession.builder.getOrCreate()
+    return find_session(_open_context(conf))
 
 
-def parallelism(session: SparkSession) -> int:
+def _open_context(conf: dict[str, str]) -> SparkContext:
+    from pyspark import SparkConf, SparkContext
+
+    return SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
+
+
+def parallelism(opened: OpenedSpark) -> int:
     """How many tasks run at once, now: executors come and go."""
-    context = private_pyspark.find_context(session)
+    context = private_pyspark.find_context(opened)
     if context is not None:
         return int(context.defaultParallelism)
     # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
-    shown = re.search(r"splits=(\d+)", private_pyspark.explain_plan(session.range(1)))
+    shown = re.search(r"splits=(\d+)", private_pyspark.explain_plan(find_session(opened).range(1)))
     return int(shown[1]) if shown else os.cpu_count() or 1

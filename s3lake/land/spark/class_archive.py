@@ -39,6 +39,11 @@ def java_options(java: Path) -> str:
     return f"-XX:ArchiveClassesAtExit={_unfinished} {_QUIET}"
 
 
+def is_written() -> bool:
+    """Return whether the JVM of this process writes the archive when it ends."""
+    return _unfinished is not None
+
+
 def find_archive(java: Path) -> Path:
     """Return where the archive is, or will be: its name contains the version of Java and of Spark's jars.
 

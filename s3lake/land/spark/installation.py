@@ -16,12 +16,13 @@ from s3lake.land.spark.private_pyspark import find_context
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _AGREED = "spark.s3lake.installation"
 _OURS = "ours"
 OURS = {_AGREED: _OURS}
-"""The setting of a session whose workers are started from this process: there is nothing to ask."""
+"""The setting of a context whose workers are started from this process."""
 _UTC = {"UTC", "Etc/UTC", "GMT", "Z", "+00:00"}
 _LEAST_SPARK = 4
 _WITHOUT_US = re.compile(r"No module named '?s3lake")
@@ -52,6 +53,11 @@ def here() -> Installation:
     return Installation(*_build_reader()())
 
 
+def is_ours(context: SparkContext) -> bool:
+    """Return whether the workers of a context are started from this process: there is nothing to ask."""
+    return context.getConf().get(_AGREED) == _OURS
+
+
 def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
     """See that a session, of whoever made it, can do the work.
 
@@ -79,7 +85,7 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
             "where the session is made, or take sql out of the sink"
         )
     context = find_context(session)
-    if context is None or context.getConf().get(_AGREED) != _OURS:
+    if context is None or not is_ours(context):
         _try(session)
     return session
 

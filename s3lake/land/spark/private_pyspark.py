@@ -99,9 +99,11 @@ def forget_stopped_session() -> None:
         last.stop()
 
 
-def find_context(session: SparkSession) -> SparkContext | None:
-    """Return the context of a session, None of Spark Connect: there `session.sparkContext` raises."""
-    return getattr(session, "_sc", None)
+def find_context(opened: SparkContext | SparkSession) -> SparkContext | None:
+    """Return a context, or that of a session; None of Spark Connect: there `session.sparkContext` raises."""
+    from pyspark import SparkContext
+
+    return opened if isinstance(opened, SparkContext) else getattr(opened, "_sc", None)
 
 
 def explain_plan(frame: DataFrame) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
+from s3lake.land.spark.opened_spark import find_session, run_nothing
 from s3lake.land.spark.private_pyspark import find_context
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from s3lake.land.spark.opened_spark import OpenedSpark
 
 CANCEL_S = 10.0
 """How long a process that is asked to end waits for its jobs."""
@@ -35,34 +36,34 @@ def await_result(future: Future[A]) -> A:
 
 
 class SparkJobs:
-    """Runs the Spark jobs of a landing, or of many, in one session.
+    """Runs the Spark jobs of a landing, or of many, in one session or context.
 
     A signal that interrupts a call of Py4J leaves the answer on the connection, and the next call of the same thread
     reads it. So each job has a thread of its own: the caller only waits, and can cancel the job when it is interrupted.
     """
 
-    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
-        """Prepare to run jobs; `open_session` is called once, when there is a job."""
-        self._open_session, self._opening = open_session, threading.Lock()
-        self._session: SparkSession | None = None
+    def __init__(self, open_spark: Callable[[], OpenedSpark]) -> None:
+        """Prepare to run jobs; `open_spark` is called once, when there is a job."""
+        self._open_spark, self._opening = open_spark, threading.Lock()
+        self._opened: OpenedSpark | None = None
         self._tag = f"s3lake-{uuid.uuid4().hex}"  # Spark gives it to each job, and cancels jobs by it
         self._running, self._is_cancelled = 0, False
         self._ended = threading.Condition()  # guards these two
 
-    def run(self, work: Callable[[SparkSession], A]) -> A:
-        """Call `work`, which runs jobs in the session that it gets, and return its result.
+    def run(self, work: Callable[[OpenedSpark], A]) -> A:
+        """Call `work`, which runs jobs in what it gets, and return its result.
 
         Raises:
             JobsCancelled: `cancel` was called.
         """
-        session = self._open()  # by the caller: only the main thread may handle signals while a JVM starts
+        opened = self._open()  # by the caller: only the main thread may handle signals while a JVM starts
         with self._ended:
             if self._is_cancelled:
                 raise JobsCancelled
             self._running += 1
         result = Future[A]()
         try:
-            threading.Thread(target=self._run, args=(session, work, result), name="s3lake-job", daemon=True).start()
+            threading.Thread(target=self._run, args=(opened, work, result), name="s3lake-job", daemon=True).start()
             return await_result(result)
         except BaseException:
             if not result.done():
@@ -79,26 +80,26 @@ class SparkJobs:
                 threading.Thread(target=self._interrupt, name="s3lake-cancel", daemon=True).start()
                 self._ended.wait_for(lambda: not self._running, min(left, _ASK_AGAIN_S))
 
-    def is_session_alive(self) -> bool:
-        """Return whether the session still runs jobs."""
+    def is_spark_alive(self) -> bool:
+        """Return whether Spark still runs jobs."""
         try:
-            self.run(lambda session: session.range(1).collect())
+            self.run(run_nothing)
         except Exception:
             return False
         return True
 
-    def _open(self) -> SparkSession:
+    def _open(self) -> OpenedSpark:
         with self._opening:
-            if self._session is None:
-                self._session = self._open_session()
-            return self._session
+            if self._opened is None:
+                self._opened = self._open_spark()
+            return self._opened
 
-    def _run(self, session: SparkSession, work: Callable[[SparkSession], A], result: Future[A]) -> None:
+    def _run(self, opened: OpenedSpark, work: Callable[[OpenedSpark], A], result: Future[A]) -> None:
         try:
-            _add_tag(session, self._tag)
+            _add_tag(opened, self._tag)
             if self._is_cancelled:
                 raise JobsCancelled
-            result.set_result(work(session))
+            result.set_result(work(opened))
         except BaseException as error:
             result.set_exception(JobsCancelled() if self._is_cancelled else error)
         finally:
@@ -110,24 +111,24 @@ class SparkJobs:
             self._ended.notify_all()
 
     def _interrupt(self) -> None:
-        session = self._session
-        if session is not None:
-            _cancel_jobs(session, self._tag)
+        opened = self._opened
+        if opened is not None:
+            _cancel_jobs(opened, self._tag)
 
 
-def _add_tag(session: SparkSession, tag: str) -> None:
+def _add_tag(opened: OpenedSpark, tag: str) -> None:
     """Give a tag to each job that this thread starts."""
-    context = find_context(session)
+    context = find_context(opened)
     if context is None:
-        session.addTag(tag)
+        find_session(opened).addTag(tag)
     else:
         context.addJobTag(tag)
 
 
-def _cancel_jobs(session: SparkSession, tag: str) -> None:
-    context = find_context(session)
+def _cancel_jobs(opened: OpenedSpark, tag: str) -> None:
+    context = find_context(opened)
     if context is None:
-        session.interruptTag(tag)
+        find_session(opened).interruptTag(tag)
     else:
         # `interruptTag` of a session with a JVM finds only tags of the same thread.
         context.cancelJobsWithTag(tag)

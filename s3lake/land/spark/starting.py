@@ -31,8 +31,14 @@ def tell_start(tell: Callable[[str], None], what: str = "Spark session", every_s
     tell(f"{what}: ready after {time.monotonic() - began:.1f} s")
 
 
-def has_session() -> bool:
-    """Return whether this thread has a session of Spark already. PySpark is not imported to find out."""
+def is_started() -> bool:
+    """Return whether this thread has a context or a session of Spark. PySpark is not imported to find out."""
+    if "pyspark" not in sys.modules:
+        return False
+    from s3lake.land.spark.private_pyspark import find_active_context
+
+    if find_active_context() is not None:
+        return True
     if "pyspark.sql" not in sys.modules:
         return False
     from pyspark.sql import SparkSession

@@ -16,10 +16,9 @@ from s3lake.source.kafka.consumer_group import ConsumerGroup
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from s3lake.config.model import Config, Sink
     from s3lake.index.store import Stores
+    from s3lake.land.spark.opened_spark import OpenedSpark
 
 
 def open_topic_sink(
@@ -27,7 +26,7 @@ def open_topic_sink(
     sink: Sink,
     topic: str,
     s3: S3Connection | None = None,
-    spark: Callable[[], SparkSession] | None = None,
+    spark: Callable[[], OpenedSpark] | None = None,
     *,
     fail_fast: bool = False,
     timeout_s: float = 5.0,
@@ -37,7 +36,7 @@ def open_topic_sink(
     Args:
         config: the configuration of the sink: it names the source.
         s3: how S3 is reached by a sink without `s3` settings of its own; without it as configured.
-        spark: returns the session, and is called when there is something to read; None to read the index only.
+        spark: returns what Spark's jobs run in, when there is something to read; None to read the index only.
         fail_fast: give up within seconds if S3 does not answer, as a sensor must: it looks again soon.
         timeout_s: the time within which the source answers, or a question to it fails, in seconds.
     """
@@ -56,7 +55,7 @@ def open_topic_sink(
     return TopicSink(
         sink=sink,
         topic=topic,
-        spark=spark or _refuse_session,
+        spark=spark or _refuse_spark,
         stores=stores,
         table=table,
         offsets=source.offsets,
@@ -78,5 +77,5 @@ def open_stores(connection: S3Connection, *, fail_fast: bool = False) -> Stores:
     return functools.partial(S3Store, connection)
 
 
-def _refuse_session() -> SparkSession:
+def _refuse_spark() -> OpenedSpark:
     raise AssertionError("a sink that was opened without Spark was asked to read records")

@@ -30,11 +30,10 @@ from s3lake.source.kafka.dead_letter_topic import DeadLetterTarget
 from s3lake.source.offsets import Offsets
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from s3lake.config.model import Sink
     from s3lake.lake.table.iceberg import LakeTable
     from s3lake.land.request.read_request import RunTasks
+    from s3lake.land.spark.opened_spark import OpenedSpark
     from s3lake.land.task.outcomes import Done
     from s3lake.source.record_batches import Reader
 
@@ -70,7 +69,7 @@ class TopicSink:
     """One sink and one topic.
 
     Attributes:
-        spark: gives the session; called only when there is something to read.
+        spark: returns what Spark's jobs run in; called only when there is something to read.
         stores: opens the bucket, here and in Spark's workers.
         reader: gives the source, as Spark's tasks reach it; called only when there is something to read.
         dead_letter_topic: the sink's, with its connection.
@@ -81,7 +80,7 @@ class TopicSink:
 
     sink: Sink
     topic: str
-    spark: Callable[[], SparkSession]
+    spark: Callable[[], OpenedSpark]
     stores: Stores
     offsets: Offsets
     reader: Callable[[], Reader]
