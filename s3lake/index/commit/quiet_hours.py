@@ -13,7 +13,7 @@ from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import sealed
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Tile
-from s3lake.source.offsets import LogRange, TopicOffsets
+from s3lake.source.offsets import TopicOffsets
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,8 @@ def close_quiet_hour(
     if not is_new and not _close_created_tile(index, tile, closed):
         return None
     following = hours.shift(tile.hour, 1)
-    opened = tiles.open_tile(
-        following, _offsets_of_next_hour(kafka), closed, None, earliest=False, recreated=head.since is not None
-    )
+    # It begins where the closed hour ends, and no record is stamped later: the offsets around that hour are enough.
+    opened = tiles.open_tile(following, kafka, closed, None, earliest=False, recreated=head.since is not None)
     changed = head.revise(
         hours=tuple(hours.merge_ranges([*head.hours, (following, following)])),
         new=opened,
@@ -105,20 +104,7 @@ def _has_nothing_new(head: TopicHead, tile: Tile, kafka: TopicOffsets) -> bool:
 def _close_created_tile(index: TopicIndex, announced: Tile, closed: Tile) -> bool:
     """Close a tile that was created before. Return False if it is not as announced, or another process changes it."""
     stored = index.tile(announced.hour)
-    if stored is None or stored[0] not in (announced, closed):
-        return False
-    return stored[0] == closed or index.swap_tile(closed, stored[1]) is not None
-
-
-def _offsets_of_next_hour(kafka: TopicOffsets) -> TopicOffsets:
-    """Return the same answer for the hour after it: no record is stamped later, so that hour begins at the log end."""
-    return TopicOffsets(
-        kafka.topic_id,
-        {
-            partition: LogRange(log.log_start, log.log_end, log.log_end, log.log_end, log.epoch)
-            for partition, log in kafka.partitions.items()
-        },
-    )
+    return stored is not None and stored[0] == announced and index.swap_tile(closed, stored[1]) is not None
 
 
 def _move_watermark(head: TopicHead, closed: Tile, opened: Tile, start: str) -> Watermark | None:

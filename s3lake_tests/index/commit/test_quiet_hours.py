@@ -11,7 +11,7 @@ from s3lake.index.commit.operator_decisions import accept_present_log
 from s3lake.index.commit.quiet_hours import QuietHour, close_quiet_hour, find_last_tile
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.topic_index import TopicIndex
-from s3lake.index.plan.tile import Tile, TileRange
+from s3lake.index.plan.tile import UNKNOWN_END, Tile, TileRange
 from s3lake_tests.index.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.kit.stores import CountedStore
 
@@ -80,6 +80,16 @@ def test_an_hour_costs_one_read_and_two_writes(topic: QuietTopic) -> None:
     assert (closed.closed, closed.opened, closed.head) == (topic.tile(SECOND), topic.head.new, topic.head)
 
 
+def test_the_next_hour_is_closed_without_reading_the_topic_again(topic: QuietTopic) -> None:
+    first = topic.close()
+    assert first is not None
+    topic.store.calls.clear()
+    kafka = topic.kafka.snapshot(TOPIC, SECOND)
+    assert close_quiet_hour(topic.index, first.head, first.etag, kafka, start=FIRST) is not None
+    assert [name for name, _ in topic.store.calls] == ["put", "put"]
+    assert topic.head.hours == ((FIRST, THIRD),)
+
+
 def test_an_hour_whose_tile_was_created_before_costs_three_requests_more(topic: QuietTopic) -> None:
     assert topic.close() is not None
     assert [name for name, _ in topic.store.calls] == ["get", "put", "get", "get", "put", "put"]
@@ -123,6 +133,27 @@ def test_the_next_hour_is_opened_by_the_steps_of_every_hour_after_a_quiet_one(to
     assert (topic.tile(SECOND).partitions, topic.head.hours[-1][1]) == ({0: TileRange(5, 5, 6)}, FOURTH)
     assert attempt is not None
     assert attempt.batch.reads == {0: (6, 7)}
+
+
+def test_an_hour_is_quiet_again_after_the_one_in_which_a_leader_was_elected(topic: QuietTopic) -> None:
+    topic.kafka.elect(0)
+    assert topic.close() is None
+    topic.plan(SECOND)
+    assert topic.close() is not None
+    assert (topic.head.hours, topic.head.new) == (((FIRST, THIRD),), Tile(THIRD, {0: TileRange(5, 5)}, epochs={0: 1}))
+
+
+def test_names_of_unknown_ends_stay_burnt_after_the_first_hour_of_a_topic_that_was_created_again(
+    topic: QuietTopic,
+) -> None:
+    tile, etag = topic.index.existing_tile(FIRST)
+    topic.index.swap_tile(tile.revise(burnt={0: UNKNOWN_END}), etag)
+    topic.kafka.create_topic()
+    accept_present_log(topic.index, topic.offsets)
+    open_and_close.open_hour(topic.index, topic.offsets, SECOND)
+    closed = topic.close()
+    assert closed is not None
+    assert closed.opened == Tile(THIRD, {0: TileRange(0, 0)}, burnt={0: UNKNOWN_END}, epochs={0: 0})
 
 
 def test_a_topic_partition_that_was_added_is_in_both_hours(topic: QuietTopic) -> None:
