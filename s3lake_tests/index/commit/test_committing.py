@@ -1,12 +1,14 @@
 """Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and its errors."""
 
+import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
-from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
+from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError, StoreUnavailableError
 from s3lake.index.commit import recovery
 from s3lake.index.commit.documents import File, FileForm, Manifest, Read, RefusalReason, ReplayedDeadLetters
 from s3lake.index.commit.protocol import Attempt, Committed, Staged, commit_attempt, commit_attempt_at_once
@@ -47,9 +49,10 @@ def test_replaced_objects_are_deleted_without_reading_a_manifest_that_is_at_hand
         index.record(manifest)
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 7, 7)}, commits=("old", "kept")), old)
     store.calls.clear()
-    way(index, attempt, staged(store, "orders/new"))
+    committed = way(index, attempt, staged(store, "orders/new"))
 
     tile, _ = index.existing_tile(FIVE)
+    assert committed == (index.manifest(FIVE, "new"), tile)
     assert (tile.commits, tile.garbage, tile.sums.read) == (("kept", "new"), (), 7)
     assert list(store.list("orders/")) == ["orders/new"]
     assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_attempt_at_once)
@@ -60,6 +63,43 @@ def test_a_commit_that_replaces_nothing_leaves_garbage_to_others(way: Way, index
     attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}, garbage=("deleted",)))
 
     assert way(index, attempt, staged(index.store, "orders/new")).tile.garbage == ("deleted",)
+
+
+def test_a_commit_that_nobody_disturbs_reads_nothing_but_its_manifest(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
+    files = staged(index.store, "orders/new")
+    index.store.calls.clear()
+    commit_attempt(index, attempt, files)
+
+    manifest, tile = index.manifest_key(FIVE, "new"), index.tile_key(FIVE)
+    assert index.store.calls == [
+        ("put", manifest),
+        ("get", manifest),
+        ("put", tile),
+        ("complete_upload", "orders/new"),
+        ("put", tile),
+    ]
+
+
+def test_a_commit_is_not_fenced_when_another_process_finished_it_before_the_lost_answer_was_missed(
+    index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
+    files, put = staged(index.store, "orders/new"), index.store.put
+
+    def lose_the_answer(key: str, body: bytes, **how: Any) -> None:
+        put(key, body, **how)
+        if key == index.tile_key(FIVE):
+            monkeypatch.undo()
+            recovery.settle_pending_commit(index, FIVE)
+            raise StoreUnavailableError("no answer")
+
+    monkeypatch.setattr(index.store, "put", lose_the_answer)
+    committed = commit_attempt(index, attempt, files)
+
+    assert committed.tile == index.existing_tile(FIVE)[0]
+    assert (committed.manifest.id, committed.tile.commits) == ("new", ("new",))
+    assert [key for name, key in index.store.calls if name == "complete_upload"] == ["orders/new"]
 
 
 def test_a_commit_is_settled_when_its_tile_changes_while_it_finishes(
@@ -120,6 +160,23 @@ def test_staged_files_are_dropped_when_their_manifest_cannot_be_written(
 
     with pytest.raises(StoreConflictError, match="refused"):
         way(index, attempt, staged(index.store, "orders/new"))
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_staged_files_are_dropped_one_at_a_time_when_the_pace_of_the_index_is_so(
+    index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    threads: set[int] = set()
+    abort = index.store.abort_upload
+    attempt = planned(index, Tile(FIVE, {0: TileRange(0, 0)}))
+    files = staged(index.store, "orders/a", "orders/b")
+    index.store.put(index.manifest_key(FIVE, "new"), b"{}")
+    monkeypatch.setattr(index.store, "abort_upload", lambda *one: (threads.add(threading.get_ident()), abort(*one)))
+
+    assert index.pace.parallel == 1
+    with pytest.raises(StoreConflictError, match="nothing of commit new is visible"):
+        commit_attempt(index, attempt, files)
+    assert threads == {threading.get_ident()}
     assert list(index.store.list_uploads("")) == []
 
 

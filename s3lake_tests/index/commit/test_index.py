@@ -108,6 +108,25 @@ def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
     assert [tile.hour for tile in index.tiles()] == ["2026-11-20T05", "2026-11-20T06", "2026-11-20T09"]
 
 
+def test_a_tile_that_is_announced_and_not_created_comes_as_it_was_announced(index: TopicIndex):
+    announced = Tile("2026-11-20T06", {0: TileRange(250, 250)})
+    head = TopicHead(hours=((HOUR, "2026-11-20T07"),), new=announced)
+    index.create(index.head_key, head)
+    index.create(index.tile_key(HOUR), TILE)
+
+    assert list(index.tiles()) == [TILE, announced]
+    assert list(index.newest(head)) == [announced, TILE]
+
+
+def test_a_tile_that_is_announced_is_created_once(index: TopicIndex, store: Flaky, monkeypatch: pytest.MonkeyPatch):
+    head = TopicHead(hours=((HOUR, HOUR),), new=TILE)
+    index.create_announced_tile(head)
+    assert index.existing_tile(HOUR)[0] == TILE
+
+    monkeypatch.setattr(store, "put", lambda *_, **__: pytest.fail("it is there"))
+    index.create_announced_tile(head)
+
+
 def test_manifests_of_an_hour_are_listed_with_or_without_a_tile(index: TopicIndex, store: Flaky):
     for commit in ("c2", "c1"):
         index.create(index.manifest_key(HOUR, commit), Manifest(commit, "orders", HOUR, {}))
@@ -223,12 +242,13 @@ def test_a_listed_manifest_is_the_one_that_was_recorded(late: int, index: TopicI
     assert index.read_listed(HOUR, "c1") == manifest
 
 
-def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(index: TopicIndex):
+def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(index: TopicIndex, pauses: list[float]):
     with pytest.raises(
         MissingDocumentError,
         match=r"T05/c1.json is not there, although \S+T05.json names it; .*asked 5 times.* or the document was deleted",
     ):
         index.read_listed(HOUR, "c1")
+    assert pauses == [0.1, 0.5, 2.0, 5.0]
 
 
 def test_a_commit_that_was_replaced_while_it_was_looked_at_is_not_called_missing(

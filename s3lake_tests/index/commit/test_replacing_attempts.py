@@ -1,10 +1,12 @@
 """What a commit that replaces others covers, and that it holds no fewer records than they do."""
 
+import msgspec
 import pytest
 
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.index.commit import protocol
 from s3lake.index.commit.documents import File, Manifest, Read
+from s3lake.index.commit.open_and_close import open_hour
 from s3lake.index.commit.protocol import require_no_fewer_records
 from s3lake.index.commit.replacing_attempts import MERGE, REWRITE, begin_replacement, begin_rewrite
 from s3lake.index.commit.sums import Commits
@@ -188,6 +190,20 @@ def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
     world.do("A", materialise(0))
 
     assert refused(world, 0) == "orders 2026-11-20T00 is not complete: land it before you rewrite it"
+
+
+def test_an_hour_that_is_announced_and_has_no_tile_yet_is_not_rewritten(whole: World):
+    open_hour(whole.index, whole.kafka, hour(1))
+    del whole.bucket.objects[whole.index.tile_key(hour(1))]
+
+    assert refused(whole, 1) == "orders 2026-11-20T01 is not complete: land it before you rewrite it"
+
+
+def test_an_hour_that_records_were_erased_of_is_not_rewritten(whole: World):
+    tile, etag = whole.index.existing_tile(hour(0))
+    whole.index.swap_tile(tile.revise(sums=msgspec.structs.replace(tile.sums, erased=3)), etag)
+
+    assert refused(whole, 0).startswith("orders 2026-11-20T00: 3 of its records were erased")
 
 
 def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(whole: World):

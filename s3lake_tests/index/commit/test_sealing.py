@@ -87,6 +87,13 @@ class TestHour:
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
 
+    def test_the_hour_before_is_not_read_when_the_edge_to_it_was_compared_already(self, world: IndexOfHours) -> None:
+        tiles = [world.tile(number) for number in (1, 2)]
+        compared = Sealing(world.index, world.head, compared=NINE).with_tiles(tiles)
+        world.store.requests.clear()
+        assert compared.flaw(NINE) is None
+        assert world.store.requests == {}
+
     def test_an_hour_of_a_recreated_topic_stays_sealed_when_the_topic_is_recreated_again(
         self, world: IndexOfHours
     ) -> None:
@@ -141,6 +148,15 @@ class TestWatermark:
         assert world.store.requests["get"] <= 4  # the topic with its note, two hours, and the one before them
         assert world.sealing.watermark(START) == ELEVEN
 
+    def test_is_known_after_it_was_moved_and_can_be_moved_on_without_a_look_at_the_topic(
+        self, world: IndexOfHours
+    ) -> None:
+        sealing = world.sealing
+        world.write(world.tile(2, pending="d"))
+        assert sealing.move(START) == sealing.watermark(START) == NINE
+        world.write(world.tile(2))
+        assert Sealing(world.index, sealing.head, sealing.etag).move(START) == world.sealing.watermark(START) == ELEVEN
+
     def test_never_goes_back_while_an_hour_is_rewritten(self, world: IndexOfHours) -> None:
         world.sealing.move(START)
         world.write(world.tile(1, pending="d"))
@@ -150,6 +166,7 @@ class TestWatermark:
         behind = world.sealing
         world.head = world.head.revise(hours=((START, "2026-01-05T12"),))
         assert behind.move(START) == ELEVEN
+        assert behind.watermark(START) is None
         assert (world.head.sealed, world.head.hours) == (None, ((START, "2026-01-05T12"),))
         assert world.sealing.move(START) == ELEVEN
         assert world.sealing.watermark(START) == ELEVEN
