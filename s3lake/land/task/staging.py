@@ -139,12 +139,19 @@ class _Stream:
 
 @dataclass
 class _OpenFile:
+    """A file that takes rows.
+
+    Attributes:
+        counted: how many bytes of it `Staging.buffered` counts.
+    """
+
     group: str
     partition: int
     streams: dict[str, _Stream]
     span: FileNumbers
     earliest: int
     latest: int
+    counted: int = 0
 
     @property
     def buffered(self) -> int:
@@ -166,6 +173,8 @@ class Staging:
     Attributes:
         closed: the files that are written and not yet visible.
         keys: the layout of the objects' keys.
+        buffered: the bytes of all open files that are in memory. Each change of a file is counted, because a sum over
+            thousands of open files would cost more than a small batch does.
     """
 
     def __init__(self, store: Store, keys: KeyLayout, rule: FileRule, commit: str) -> None:
@@ -174,13 +183,9 @@ class Staging:
         self._metadata = {COMMIT: commit}
         self._spill = Spill()
         self._open: dict[_Where, _OpenFile] = {}
+        self.buffered = 0
         self._last: dict[str, tuple[int, StagingRows]] = {}  # where a key has no offset: the last record of each group
         self._last_bytes = 0
-
-    @property
-    def buffered(self) -> int:
-        """The bytes of all open files that are in memory."""
-        return sum(file.buffered for file in self._open.values())
 
     def add(self, partition: int, groups: str | pa.StringArray, rows: StagingRows) -> None:
         """Append rows of one topic-partition to the file of one output partition, or each row to that of its own."""
@@ -233,6 +238,7 @@ class Staging:
             for closed in self.closed:
                 self._store.abort_upload(closed.key, closed.upload)
         self._open.clear()
+        self.buffered = 0
         self.closed.clear()
         self._spill.close()
 
@@ -286,6 +292,12 @@ class Staging:
         if self._rule.span_ms is not None:
             file.earliest, file.latest = _widen(file.earliest, file.latest, rows.times)
         file.span = FileNumbers(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
+        self._count(file)
+
+    def _count(self, file: _OpenFile) -> None:
+        """Count what the file has in memory now."""
+        before, file.counted = file.counted, file.buffered
+        self.buffered += file.counted - before
 
     def _close(self, where: _Where) -> None:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
@@ -296,6 +308,7 @@ class Staging:
             columns = list_headerless_columns(self._rule.formats[name], schema)
             self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
+        self.buffered -= file.counted
 
     def _report(self, upload: Upload, key: str, partition: int, span: FileNumbers, stream: str, **more: Any) -> None:
         identity, parts = upload.finish(key)
@@ -328,6 +341,7 @@ class Staging:
             return False
         for stream in file.streams.values():
             stream.encoder.drain()  # what is pending was counted before compression
+        self._count(file)
         # Creeping up to the limit would cut row groups and blocks ever smaller: within a twentieth is full.
         return file.size + (0 if self._rule.exact else self._rule.size // 20) >= self._rule.size
 
@@ -363,9 +377,10 @@ class Staging:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
         if self.buffered <= self._rule.budget // 2:
             return
-        for file in sorted(self._open.values(), key=attrgetter("buffered"), reverse=True)[
+        for file in sorted(self._open.values(), key=attrgetter("counted"), reverse=True)[
             : max(1, len(self._open) // 2)
         ]:
             for stream in file.streams.values():
                 stream.encoder.relieve()
                 stream.upload.spill()
+            self._count(file)

@@ -27,6 +27,7 @@ from s3lake.land.request import stage_values
 from s3lake.land.task.refused_records import RefusedRecords
 from s3lake.land.task.staging import FileRule, Staging, StagingRows
 from s3lake.records.layout.object_keys import RecordColumns
+from s3lake_tests.kit.cost import count_calls
 
 MB = 10**6
 
@@ -448,6 +449,30 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
         elif codec == "zstd":
             body = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read()
         assert all(map(json.loads, body.splitlines()))
+
+
+@pytest.mark.parametrize("ends", [Staging.finish, Staging.abort])
+def test_the_bytes_in_memory_are_those_of_open_files_and_none_are_left_at_the_end(
+    ends: Callable[[Staging], object],
+) -> None:
+    files = staging(MemoryStore(), format={"codec": "none"}, flush={"count": 3}, layout={"partition_by": ["a"]})
+    files.add(0, groups(files, "x", "y", "x"), rows(offsets(0, 3), lines(b"1", b"22", b"333")))
+    assert files.buffered == len(b"1\n22\n333\n")
+    files.add(0, groups(files, "x", "z"), rows(offsets(3, 2), lines(b"4444", b"5")))  # the file of x is full
+    assert files.buffered == len(b"22\n5\n")
+    ends(files)
+    assert files.buffered == 0
+
+
+def test_a_batch_of_one_file_costs_no_more_calls_when_many_files_are_open() -> None:
+    def count(open_ones: int) -> int:
+        files = staging(MemoryStore(), layout={"partition_by": ["a"]})
+        names = [str(number) for number in range(open_ones)]
+        files.add(0, groups(files, *names), rows(offsets(0, open_ones), events(open_ones)))
+        one = groups(files, "0")
+        return count_calls(lambda: files.add(0, one, rows(offsets(open_ones, 1), events(1))))
+
+    assert count(1000) < count(1) + 100
 
 
 @pytest.mark.long
