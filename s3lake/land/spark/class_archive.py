@@ -1,7 +1,8 @@
 """Spark's classes as an archive that its JVM maps instead of loading and verifying each one (AppCDS).
 
 Measured: a session and its first job cost a third less CPU with it. The first session of a machine writes the archive
-when it ends, into the user's cache; another Java, another Spark or a changed class path has an archive of its own.
+when it ends, into the user's cache; another Java, another Spark or a changed class path has an archive of its own. One
+that was not used for a month is deleted: it has 140 MB.
 """
 
 import atexit
@@ -9,12 +10,15 @@ import contextlib
 import hashlib
 import os
 import subprocess
+import time
 from pathlib import Path
 
 from s3lake.land.spark import jars, private_pyspark
 
 WRITING_S = 300.0
 """Until a JVM that writes the archive at its end has ended: 5 s on a quiet machine, minutes on a busy one."""
+UNUSED_S = 30 * 86_400.0
+"""After so long an archive that no JVM has read is deleted, and so is what a killed process has left of one."""
 _PRINTED = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints them with its version
 # Java prints on stdout what it leaves out of an archive, and that it works without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -28,6 +32,7 @@ def java_options(java: Path) -> str:
     global _unfinished
     try:
         archive = find_archive(java)
+        _delete_unused(archive)
         if archive.exists():
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +62,19 @@ def find_archive(java: Path) -> Path:
         # Whole seconds: Java compares no more, and a layer of an image may keep no more.
         digest.update(f"{jar} {status.st_size} {int(status.st_mtime)}".encode())
     return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}{_ARCHIVE}"
+
+
+def _delete_unused(used: Path) -> None:
+    """Delete old files next to the archive that is used; a JVM that has one of them open keeps what it has mapped.
+
+    A file system that notes no reads has only the time of writing: there an archive is written again each month.
+    """
+    oldest = time.time() - UNUSED_S
+    for file in used.parent.glob("*.*"):
+        with contextlib.suppress(OSError):  # another process has deleted it, or the cache cannot be written
+            status = file.stat()
+            if file != used and max(status.st_atime, status.st_mtime) < oldest:
+                file.unlink()
 
 
 def keep() -> None:

@@ -4,6 +4,7 @@ import atexit
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,24 @@ class TestWithoutSpark:
         assert class_archive.find_archive(java) == before
         os.utime(jar, (0, 1_700_000_001))
         assert class_archive.find_archive(java) != before
+
+    def test_archives_that_were_not_used_for_a_month_are_deleted(self, java: Path) -> None:
+        used = class_archive.find_archive(java)
+        used.parent.mkdir(parents=True)
+        month, day = time.time() - class_archive.UNUSED_S, 86_400
+        ages = {  # of the last read and the last write
+            used.name: (month - day, month - day),
+            "0123456789abcdef.jsa": (month - day, month - day),
+            "0123456789abcdef.77": (month - day, month - day),
+            "fedcba9876543210.jsa": (month + day, month - day),
+            "fedcba9876543210.78": (month - day, month + day),
+        }
+        for name, times in ages.items():
+            (used.parent / name).touch()
+            os.utime(used.parent / name, times)
+        assert class_archive.java_options(java).startswith(f"-XX:SharedArchiveFile={used} ")
+        left = {file.name for file in used.parent.iterdir()}
+        assert left == {used.name, "fedcba9876543210.jsa", "fedcba9876543210.78"}
 
     def test_a_cache_that_cannot_be_written_is_done_without(self, java: Path, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("a file where the directory should be")
