@@ -128,7 +128,9 @@ def copy_file(
     def write(out: Out, disk: Spill) -> None:
         with open_object(target.store, file.key, file.bytes, manifest.id) as body:
             if without:
-                _write_without(without, shape_of_stream(manifest, file.stream), body, file.key, out, disk)
+                shape = shape_of_stream(manifest, file.stream)
+                level = _choose_level(target.sink.after_transforms, file.stream, shape)
+                _write_without(without, shape, level, body, file.key, out, disk)
                 return
             while block := body.read(PART_BYTES):
                 out(block)
@@ -161,20 +163,28 @@ def stage_files(
 # A file without some of its rows: the others as they are, in text files and Avro byte by byte
 
 
-def _write_without(rows: Set[int], shape: ObjectShape, body: BinaryIO, key: str, out: Out, disk: Disk) -> None:
+def _choose_level(landed: Sink, stream: str, shape: ObjectShape) -> int | None:
+    """Return the sink's level of compression. Return None if its files have another format or codec by now."""
+    now = stage_values.build_file_rule(landed).formats.get(stream)
+    return now.level if now is not None and (now.type, now.codec) == (shape.format, shape.codec) else None
+
+
+def _write_without(
+    rows: Set[int], shape: ObjectShape, level: int | None, body: BinaryIO, key: str, out: Out, disk: Disk
+) -> None:
     """Write a file of this shape again without some rows; `disk` takes what memory cannot hold."""
     if shape.format == "parquet":
-        _write_parquet(rows, shape, body, out, disk)
+        _write_parquet(rows, FileFormat("parquet", shape.codec, level), body, out, disk)
     elif shape.format == "avro":
-        _write_avro(rows, shape, body, out, disk)
+        _write_avro(rows, FileFormat("avro", shape.codec, level), body, out, disk)
     else:
-        _write_text(rows, shape, body, key, out)
+        _write_text(rows, shape, level, body, key, out)
 
 
-def _write_text(rows: Set[int], shape: ObjectShape, body: BinaryIO, key: str, out: Out) -> None:
+def _write_text(rows: Set[int], shape: ObjectShape, level: int | None, body: BinaryIO, key: str, out: Out) -> None:
     frame = shape.frame or LINE_FRAMING
     framing = (frame.opening.decode(), frame.between.decode(), frame.closing.decode())
-    encoder = TextEncoder(FileFormat(shape.format, shape.codec, header=False, framing=framing), out)
+    encoder = TextEncoder(FileFormat(shape.format, shape.codec, level, header=False, framing=framing), out)
     first = -1 if shape.header and shape.in_columns else 0  # the header line is not a row
     for texts in _records(shape, body, key):
         kept = [text for number, text in enumerate(texts, first) if number not in rows]
@@ -195,13 +205,13 @@ def _records(shape: ObjectShape, body: BinaryIO, key: str) -> Iterator[list[byte
     )
 
 
-def _write_avro(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, disk: Disk) -> None:
+def _write_avro(rows: Set[int], form: FileFormat, body: BinaryIO, out: Out, disk: Disk) -> None:
     import fastavro
 
     blocks: Any = fastavro.block_reader(body)
     schema = blocks.metadata["avro.schema"]
     plain = fastavro.parse_schema(avro_objects.mark_logical_types(json.loads(schema)))
-    encoder = AvroEncoder(FileFormat("avro", shape.codec), out, disk)
+    encoder = AvroEncoder(form, out, disk)
     first = 0
     for block in blocks:
         data, kept = block.bytes_.getbuffer(), []
@@ -216,13 +226,13 @@ def _write_avro(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, di
     encoder.close()
 
 
-def _write_parquet(rows: Set[int], shape: ObjectShape, body: BinaryIO, out: Out, disk: Disk) -> None:
+def _write_parquet(rows: Set[int], form: FileFormat, body: BinaryIO, out: Out, disk: Disk) -> None:
     import pyarrow.parquet as pq
 
     from s3lake.records.encode.parquet_file import ParquetEncoder
 
     file = pq.ParquetFile(body)
-    encoder = ParquetEncoder(FileFormat("parquet", shape.codec), out, disk, sys.maxsize)
+    encoder = ParquetEncoder(form, out, disk, sys.maxsize)
     first = 0
     for number in range(file.num_row_groups):
         table = file.read_row_group(number, use_threads=False).replace_schema_metadata(None)

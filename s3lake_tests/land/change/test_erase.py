@@ -109,6 +109,19 @@ def test_the_lines_of_others_keep_their_bytes() -> None:
     assert body == b'{ "user": "bob-11aa",  "x": 1.50 }\n{"user":"bob-11aa","x":"\\u00e9"}\n'
 
 
+@pytest.mark.parametrize(
+    ("format", "codec", "highest"), [("json", "gzip", 9), ("avro", "deflate", 9), ("parquet", "zstd", 19)]
+)
+def test_the_rows_of_others_are_compressed_at_the_level_of_the_sink(format: str, codec: str, highest: int) -> None:
+    others = [value(BOB, number * number % 7919) for number in range(3000)]
+    sizes = []
+    for level in (1, highest):
+        world = Parts(format={"type": format, "codec": codec, "level": level}).land(value(ALICE, 1), *others)
+        erase_hour(holding(world), HOUR, person(f"rows.user = '{ALICE}'" if format != "json" else ANYWHERE))
+        sizes += [len(body) for body in world.bodies().values()]
+    assert sizes[0] != sizes[1]
+
+
 def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_byte() -> None:
     world = Parts(format={"type": "parquet"}, flush={"count": 2})
     world.land(*(value(user, number) for number, user in enumerate([BOB, BOB, ALICE, BOB])))
