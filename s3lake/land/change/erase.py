@@ -162,8 +162,9 @@ def plan_erase(
     )
     kept = [entry.file_set for entry in searched if not entry.rows and entry.file_set.manifest.id in with_rows]
     copied, records = sum(len(entry.files) for entry in kept), sum(len(entry.rows) for entry in searched)
-    summary = f"{records:,} records; {copied:,} other objects are copied"
-    summary += "".join(f"\n  {entry.rows:,} of {entry.of:,} rows of {entry.key}" for entry in objects)
+    summary = f"{format_count(records, 'records')}; {format_count(copied, 'other objects')} "
+    summary += "is copied" if copied == 1 else "are copied"
+    summary += "".join(f"\n  {entry.rows:,} of {format_count(entry.of, 'rows')} of {entry.key}" for entry in objects)
     summary += f"\n  {stay}" if unasked else ""
     return Plan(HourChange(hour, summary, records, objects=objects), replacements)
 

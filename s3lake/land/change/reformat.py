@@ -50,6 +50,7 @@ from s3lake.land.topic.topic_sink import TopicSink
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.schema.columns.arrow_types import to_arrow
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -72,7 +73,8 @@ def plan_reformat(target: TopicSink, hour: str, manifests: list[Manifest]) -> Pl
     files = collect_files(stale)
     size = sum(file.bytes for file in files)
     form = " and ".join(sorted({f"{one.form.format} {one.form.codec}".strip() for one in stale}))
-    summary = f"{len(files):,} files of {size:,} bytes, {form}, are written again"
+    of_files = f"{format_count(len(files), 'files')} of {format_count(size, 'bytes')}"
+    summary = f"{of_files}, {form}, {'is' if len(files) == 1 else 'are'} written again"
     change = HourChange(hour, summary, 0, len(files), size)
     blocker = find_reformat_blocker(target.sink, target.topic, stale)
     if blocker:
@@ -303,8 +305,8 @@ class _Reencoder:
             if runner.refusals:
                 first = runner.refusals[0]
                 raise CannotChange(
-                    f"{len(runner.refusals):,} records of {file.key} are refused by the present configuration, as that "
-                    f"near offset {first.offset}: {first.message}"
+                    f"the present configuration refuses {format_count(len(runner.refusals), 'records')} of {file.key}, "
+                    f"as that near offset {first.offset}: {first.message}"
                 )
             if group is not None:
                 digest = Digest()

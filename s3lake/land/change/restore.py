@@ -26,6 +26,7 @@ from s3lake.land.change.kafka_records import Parts, read_kafka_records
 from s3lake.land.request.in_process_tasks import KafkaRecord
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
 from s3lake.source.kafka.client_properties import hide_secrets, to_librdkafka
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -87,8 +88,8 @@ class Restoration:
     def __str__(self) -> str:
         lacking = f"; {self.without_value:,} without a value were never landed" if self.without_value else ""
         return (
-            f"{self.first} to {self.last}: {self.done:,} of {self.records:,} records in {self.files:,} files are in "
-            f"topic {self.into}{lacking}"
+            f"{self.first} to {self.last}: {self.done:,} of {format_count(self.records, 'records')} in "
+            f"{format_count(self.files, 'files')} {'is' if self.records == 1 else 'are'} in topic {self.into}{lacking}"
         )
 
 
@@ -320,8 +321,8 @@ def _read_position(consumer: Any, request: Restore) -> int:
         return 0
     if position.metadata != request.identity:
         raise ConfigurationError(
-            f"{position.offset:,} records of these hours are in topic {request.into}, and the hours were compacted or "
-            f"changed since, so it is unknown which: delete the topic and the consumer group {request.group}, and "
-            "begin again"
+            f"topic {request.into} has {format_count(position.offset, 'records')} of these hours, which were compacted "
+            f"or changed since, so it is unknown which records it has: delete the topic and the consumer group "
+            f"{request.group}, and begin again"
         )
     return int(position.offset)

@@ -22,6 +22,7 @@ from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.land.change.hour_change import HourChange, Plan, carry_over, change_hours
 from s3lake.land.topic.topic_sink import TopicSink
+from s3lake.text.quantities import format_count
 
 REASON = "retention"
 
@@ -64,7 +65,8 @@ def plan_expire(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan
     files = collect_files(manifests)
     records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
     size = sum(file.bytes for file in files)
-    summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
+    of_files = f"{format_count(len(files), 'files')} of {format_count(size, 'bytes')}"
+    summary = f"{format_count(records, 'records')} in {of_files} {'goes' if records == 1 else 'go'}"
     change = HourChange(hour, summary, records, len(files), size)
     return Plan(change, [(manifests, partial(_count_as_erased, target, manifests))]) if files else None
 

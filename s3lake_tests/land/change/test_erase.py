@@ -127,7 +127,7 @@ def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_
     world.land(*(value(user, number) for number, user in enumerate([BOB, BOB, ALICE, BOB])))
     before = list(world.bodies().items())
     (plan,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}' AND n < 3"), yes=False)
-    assert str(plan) == f"{HOUR}: 1 records; 1 other objects are copied\n  1 of 2 rows of {before[1][0]}"
+    assert str(plan) == f"{HOUR}: 1 record; 1 other object is copied\n  1 of 2 rows of {before[1][0]}"
     done = erase_hour(holding(world), HOUR, person(f"user = '{ALICE}' AND n < 3"))
     after = list(world.bodies().items())
     assert (done.records, done.objects[0].key, done.objects[0].replaced_by) == (1, before[1][0], after[1][0])

@@ -204,7 +204,7 @@ def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[s
 def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is() -> None:
     world = Parts().land(b'{"n":1}', b"[1]")
     before = changed(world, format={"type": "parquet"}).bodies()
-    assert "are refused by the present configuration" in run_change("reformat", holding(world)).blocker
+    assert "the present configuration refuses 1 record of" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
 
 

@@ -113,7 +113,7 @@ def test_a_restore_of_records_without_some_parts_needs_these_parts_to_be_named()
     with pytest.raises(ConfigurationError, match="--without key --without headers --without timestamp"):
         _ = Restore(holding(world), [HOUR], "back").planned
     wanted = Restore(holding(world), [HOUR], "back", ("key", "headers", "timestamp"))
-    assert str(wanted.planned) == f"{HOUR} to {HOUR}: 0 of 1 records in 1 files are in topic back"
+    assert str(wanted.planned) == f"{HOUR} to {HOUR}: 0 of 1 record in 1 file is in topic back"
     assert [(one.value, one.timestamp, one.offset) for one in wanted.records()] == [(b'{"n":1}', -1, 0)]
 
 
