@@ -19,7 +19,6 @@ WRITING_S = 300.0
 """Until a JVM that writes the archive at its end has ended: 5 s on a quiet machine, minutes on a busy one."""
 UNUSED_S = 30 * 86_400.0
 """After so long an archive that no JVM has read is deleted, and so is what a killed process has left of one."""
-_PRINTED = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java prints them with its version
 # Java prints on stdout what it leaves out of an archive, and that it works without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _ARCHIVE = ".jsa"
@@ -54,9 +53,7 @@ def find_archive(java: Path) -> Path:
 
     Java checks an archive again, and works without one that does not fit.
     """
-    plain = {name: value for name, value in os.environ.items() if name not in _PRINTED}
-    version = subprocess.run([java, "-version"], capture_output=True, check=True, env=plain).stderr
-    digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
+    digest = hashlib.sha256(os.fsencode(java.resolve()) + jars.read_java_version(java).encode())
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
         # Whole seconds: Java compares no more, and a layer of an image may keep no more.

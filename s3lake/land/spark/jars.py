@@ -94,7 +94,8 @@ def find_java() -> Path:
                 f"No Java found: JAVA_HOME is not set and PATH has no java. Spark and Kafka run on it.\n{_GET_JAVA}"
             )
         java, source = Path(program), "PATH"
-    major = _java_major(java)
+    match = re.search(r'version "(?:1\.)?(\d+)', read_java_version(java))
+    major = int(match[1]) if match else None
     if major not in JAVA_MAJORS:
         what = "does not start or does not tell its version" if major is None else f"is version {major}"
         allowed = " or ".join(map(str, JAVA_MAJORS))
@@ -102,14 +103,25 @@ def find_java() -> Path:
     return java
 
 
+def read_java_version(java: Path) -> str:
+    """Return what `java -version` prints, without the options that it gets from variables. Empty if it does not start.
+
+    It is run once: each run is a JVM.
+    """
+    try:
+        return _run_java_version(java, java.stat().st_mtime_ns)
+    except OSError:
+        return ""
+
+
 @lru_cache(maxsize=8)
-def _java_major(java: Path) -> int | None:
+def _run_java_version(java: Path, _changed: int) -> str:
     try:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
-    return int(match[1]) if run.returncode == 0 and match else None
+        return ""
+    lines = (run.stderr + run.stdout).splitlines(keepends=True) if run.returncode == 0 else []
+    return "".join(line for line in lines if "Picked up " not in line)
 
 
 def pyspark_jars_dir() -> Path:

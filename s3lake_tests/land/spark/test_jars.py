@@ -128,6 +128,22 @@ def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert jars.find_java() == tmp_path / "bin" / "java"
 
 
+def test_java_is_asked_for_its_version_once_and_again_when_it_changes(java_calls: Path) -> None:
+    java = jars.find_java()
+    assert (jars.find_java(), jars.read_java_version(java)) == (java, 'openjdk version "17.0.15" 2025-04-15\n')
+    assert java_calls.read_text() == "-version\n"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.2\"' >&2\n")
+    assert jars.read_java_version(java) == 'openjdk version "21.0.2"\n'
+
+
+@pytest.mark.parametrize("line", ["Picked up JAVA_TOOL_OPTIONS: -Da=b", "NOTE: Picked up JDK_JAVA_OPTIONS: -Da=b"])
+def test_options_of_java_from_variables_are_no_part_of_its_version(line: str, tmp_path: Path) -> None:
+    java = (
+        java_home(tmp_path, f"#!/bin/sh\necho '{line}' >&2\necho 'openjdk version \"17.0.1\"' >&2\n") / "bin" / "java"
+    )
+    assert jars.read_java_version(java) == 'openjdk version "17.0.1"\n'
+
+
 @pytest.mark.parametrize(("version", "major"), [("25.0.1", "25"), ("11.0.2", "11"), ("1.8.0_402", "8")])
 def test_another_version_is_refused(version: str, major: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_that_prints(version, tmp_path)))
