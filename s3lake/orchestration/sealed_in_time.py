@@ -49,7 +49,11 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
 
 
 def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
-    """Define the sensor that evaluates the check of each hour once; its cursor is the last hour of all topics."""
+    """Define the sensor that evaluates the check of each hour once; its cursor is the last hour of all topics.
+
+    Dagster takes one evaluation without a run of each hour, so an hour that is announced a minute after it stays red.
+    The sensors of topics need a tick to announce what was landed without Dagster: the first tick of this one waits.
+    """
     keys = {topic: catalog.specs(sink, topic).sealed.key for topic in catalog.topics[sink.name]}
     within = format_duration(sink.sealed.within)
 
@@ -61,8 +65,13 @@ def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus)
         "Starts no runs: the run that seals an hour later evaluates it again.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        due, last = _due_hours(sink), context.cursor or ""
-        new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due) if last else due, _MAX_HOURS)
+        due = _due_hours(sink)
+        if not context.cursor:  # hours that landed before this sensor was on are announced meanwhile
+            past = hours.latest(due, _MAX_HOURS)
+            wait = f"the first tick evaluates nothing: {len(past)} past hours are evaluated at the next one"
+            return dg.SensorResult(skip_reason=wait, cursor=hours.shift(past[0] if past else sink.start, -1))
+        last = context.cursor
+        new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due), _MAX_HOURS)
         before = {(key, hour) for key, hour, _ in _find_evaluations(context.instance, list(keys.values()), new)}
         events = [
             evaluation

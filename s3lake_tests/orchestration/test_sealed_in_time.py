@@ -24,6 +24,7 @@ class SealedHoursSensor:
         self.checks = sealed_in_time.in_time_checks(catalog(SINK), SINK)
         self.sensor = sealed_in_time.in_time_sensor(catalog(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
         self.cursor: str | None = None
+        self.tick()
 
     def at(self, hour: str, minutes: float) -> None:
         self.now = hours.start_ms(hour) + int(minutes * 60_000)
@@ -88,7 +89,18 @@ def test_results_of_a_tick_are_not_repeated_if_its_cursor_was_lost(world: Sealed
     world.at(NINE, 15)
     world.tick()
     world.cursor = None
+    assert (world.tick(), world.tick()) == ([], [])
+
+
+def test_the_first_tick_waits_until_hours_that_landed_before_are_announced(world: SealedHoursSensor) -> None:
+    world.cursor = None
+    world.at(TEN, 15)
     assert world.tick() == []
+    assert world.message == "the first tick evaluates nothing: 2 past hours are evaluated at the next one"
+    world.sealed("orders", EIGHT, NINE)
+    world.sealed("clicks", EIGHT, NINE)
+    world.at(TEN, 20)
+    assert {passed for _, _, passed in world.tick()} == {True}
 
 
 def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: SealedHoursSensor) -> None:
@@ -102,7 +114,9 @@ def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: SealedHoursSens
 
 
 def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: SealedHoursSensor) -> None:
+    world.cursor = None
     world.at("2026-03-05T10", 20)
+    world.tick()
     found = world.tick()
     assert len(found) == 2 * 48
     assert {one[1] for one in found} == set(hours.span("2026-03-03T10", "2026-03-05T09"))
