@@ -63,6 +63,10 @@ def main() -> None:
                     rows.append(Row(f"{operation.name}, {way}"))
                     first = rng.randrange(options.every) if options.first is None else options.first - 1
                     runs(rows[-1], stage, operation, first, options.every)
+    if not rows:
+        raise SystemExit(
+            f"nothing was tried: {', '.join(options.only)} cannot end in these ways: {', '.join(options.ways)}"
+        )
     sys.exit(0 if all(row.clean for row in rows) else 1)
 
 
@@ -193,7 +197,11 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="each so-many-th request (default: %(default)s)")
     parser.add_argument("--first", type=int, help="of these, counted from 1 (default: drawn by --seed)")
     parser.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for given, known in ((options.only, names.split(",")), (options.ways, WAYS)):
+        if unknown := [name for name in given if name not in known]:
+            parser.error(f"{', '.join(unknown)}: expected one of {', '.join(known)}")
+    return options
 
 
 def _listed(text: str) -> list[str]:
