@@ -238,7 +238,7 @@ def test_commands_find_and_change_tables_of_a_sink(config: Config, settings: str
     path.write_text(settings)
     command = ["erase", "--where", "n = 3", "--yes", str(path)]  # which finds the table in the sink's index
     done = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert (done.exit_code, "1 records" in done.output) == (0, True), done.output
+    assert (done.exit_code, "daily 2026-01-05T09: 1 record;" in done.output) == (0, True), done.output
     (file,) = s3lake.files(config, "tables", "daily")
     assert file.rows == 4
     refused = CliRunner().invoke(app, ["compact", "--sink", "tables", "--topic", "other", str(path)])
