@@ -42,6 +42,7 @@ def measure_hours(home: str, options: argparse.Namespace) -> list[dict[str, Any]
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, **lake.environment, "PYTHONPATH": home},
+            cwd=home,
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -64,12 +64,19 @@ def measure_run(home: Path, hour: str, options: argparse.Namespace) -> dict[str,
         places = [kafka.bootstrap_servers, hour, str(options.topics), str(options.records)]
         command = [sys.executable, "-W", "ignore", str(home / "benchmarks" / "many_topics.py"), *places]
         environment = {**os.environ, **lake.environment, "PYTHONPATH": str(home)}
-        return measure_process([*command, lake.endpoint_url, lake.name], environment)
+        return measure_process([*command, lake.endpoint_url, lake.name], environment, home)
 
 
-def measure_process(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Run `many_topics.py`, and return what its first run cost."""
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+def measure_process(command: list[str], environment: Mapping[str, str], home: Path) -> dict[str, Any]:
+    """Run `many_topics.py` of the code in `home`, and return what its first run cost."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=home,  # which comes before everything in the path of Spark's workers
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     driver, found = psutil.Process(process.pid), dict[str, Any]()
