@@ -22,18 +22,18 @@ from s3lake.source.kafka.reader import KafkaReader
 
 
 def main(plan: Mapping[str, Any]) -> None:
-    """Starts a session, then lands `plan["hour"]` through every sink of `plan["config"]`."""
+    """Starts Spark, then lands `plan["hour"]` through every sink of `plan["config"]`."""
     config = model.Config.model_validate(plan["config"])
     stores = functools.partial(S3Store, S3Connection.from_settings(config.s3))
     assert config.kafka is not None
     servers = config.kafka.bootstrap_servers
-    spark.get_session(config.spark)
+    spark.open_spark(config.spark)
     told(did="start")
     for one in config.sinks:
         target = TopicSink(
             one,
             plan["topic"],
-            lambda: spark.get_session(config.spark),
+            lambda: spark.open_spark(config.spark),
             stores,
             KafkaOffsets(servers),
             lambda: KafkaReader(servers),
