@@ -88,6 +88,7 @@ def open_spark(spark: model.Spark) -> OpenedSpark:
     """
     if not spark.master.startswith("local"):
         return get_session(spark)
+    private_pyspark.forget_stopped_spark()
     context = private_pyspark.find_active_context()
     if context is not None:
         return context if is_ours(context) else get_session(spark)
@@ -116,6 +117,7 @@ def get_session(spark: model.Spark) -> SparkSession:
     if active is not None:
         return fit(active)
     if spark.master.startswith("local"):
+        private_pyspark.forget_stopped_spark()
         context = private_pyspark.find_active_context()
         if context is not None and is_ours(context):
             return find_session(context)
@@ -153,7 +155,7 @@ def _start(spark: model.Spark, conf: dict[str, str], opening: Callable[[dict[str
     with launch.end_when_interrupted():
         try:
             launch.launch(conf)
-            private_pyspark.forget_stopped_session()
+            private_pyspark.forget_stopped_spark()
             return opening(conf)
         except Exception as error:
             raise translate_spark_error(error, f"starting a session with spark.master {spark.master}") from None

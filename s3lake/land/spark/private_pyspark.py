@@ -90,13 +90,15 @@ def silence_accumulator_server(context: SparkContext) -> None:
         server.handle_error = lambda *_: None
 
 
-def forget_stopped_session() -> None:
-    """Forget a session that Spark stopped by itself because its cluster is lost. PySpark would continue with it."""
+def forget_stopped_spark() -> None:
+    """Forget a session or a context that Spark stopped by itself, as one whose cluster is lost. PySpark would go on."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     last = SparkSession._instantiatedSession
-    if last is not None and last._jsc.sc().isStopped():
-        last.stop()
+    opened = SparkContext._active_spark_context if last is None else last
+    if opened is not None and opened._jsc.sc().isStopped():
+        opened.stop()
 
 
 def find_context(opened: SparkContext | SparkSession) -> SparkContext | None:

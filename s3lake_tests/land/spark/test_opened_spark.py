@@ -72,3 +72,14 @@ made = spark.open_spark(Spark(master="local[2]"))
 print(is_session(made), made.sparkContext is theirs, theirs.defaultParallelism)
 """
     assert client(program, "local[1]").splitlines()[-1] == "True True 1"
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("starts a context in a process of its own")
+def test_a_context_that_spark_has_stopped_by_itself_is_made_again() -> None:
+    program = f"""{_OPEN}
+made._jsc.sc().stop()
+again = spark.open_spark(given)
+print(again is not made, run_numbered_tasks(again, 1, lambda number: [b"done"]))
+"""
+    assert client(program, "local[1]").splitlines() == ["True [b'done']"]
