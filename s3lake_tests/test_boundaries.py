@@ -22,7 +22,8 @@ PACKAGE = ROOT / "s3lake"
 
 _IN_ORDER = """
     errors hours scratch interrupts plugins text text.dates
-    records.schema.columns records.schema.connect_schema records.schema.json_schema records.schema.avro
+    records.schema.columns records.schema.connect_schema records.schema.json_schema_parts
+    records.schema.json_schema records.schema.avro
     records.schema.protobuf records.schema.registry records.encode
     records.convert.read records.transform.step records.transform.families records.transform.chain
     records.transform.sql records.convert.fit records.convert.rows records.convert.conversion

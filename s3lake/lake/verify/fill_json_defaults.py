@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from urllib.parse import unquote, urljoin
 
 _MISSING: Any = object()
+_MOST_STEPS = 1_000  # a reference may lead to itself
+
+Place = tuple[Any, str]
+"""A schema, and the address that its references are relative to."""
 
 
 @dataclass(frozen=True)
@@ -22,91 +28,148 @@ class Defaults:
 
     def fill(self, value: Any) -> Any:
         """Return a value with what it lacks."""
-        return self._fill(self.documents[""], value, is_required=True)
+        return self._fill([(self.documents[""], "")], value, is_required=True)
 
-    def _fill(self, written: Any, value: Any, *, is_required: bool) -> Any:
-        schema = self._resolve(written)
+    def _fill(self, places: Sequence[Place], value: Any, *, is_required: bool) -> Any:
+        schema = self._resolve(places)
         default = schema.get("default")
         if value is _MISSING:
-            return _MISSING if default is None else self._fill(written, default, is_required=is_required)
+            return _MISSING if default is None else self._fill(places, default, is_required=is_required)
         if value is None:
             stays = not self.null_to_default and (not is_required or _takes_null(schema))
-            return None if stays or default is None else self._fill(written, default, is_required=is_required)
+            return None if stays or default is None else self._fill(places, default, is_required=is_required)
         if isinstance(value, list):
-            items = schema.get("items")
-            return [self._fill(items, item, is_required=True) for item in value]
+            return [self._fill(schema.get("items", ()), item, is_required=True) for item in value]
         if not isinstance(value, dict):
             return value
-        properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
-        if isinstance(more, dict) and (not properties or schema.get("connect.type") == "map"):
+        properties = schema.get("properties") or {}
+        if more := _find_entries(schema):
             return {name: self._fill(more, inner, is_required=True) for name, inner in value.items()}
         filled = dict(value)
-        for name, part in properties.items():
-            inner = self._fill(part, value.get(name, _MISSING), is_required=name in (schema.get("required") or ()))
+        for name, of_name in properties.items():
+            inner = self._fill(of_name, value.get(name, _MISSING), is_required=name in (schema.get("required") or ()))
             if inner is not _MISSING:
                 filled[name] = inner
         return filled
 
-    def _resolve(self, schema: Any) -> dict[str, Any]:
-        """Return a schema as one object: what it refers to, the one type that may be null, and all parts together."""
-        for _ in range(100):  # a reference may lead to itself
-            if not isinstance(schema, dict):
-                return {}
-            own = dict(schema)
-            if "$ref" in own:
-                schema = {**self._follow(own.pop("$ref")), **own}
-            elif isinstance(own.get("allOf"), list):
-                schema = self._merge(own, own.pop("allOf"))
-            elif "type" not in own and "properties" not in own and (branches := own.get("oneOf") or own.get("anyOf")):
-                present = [branch for branch in branches if not self._is_only_null(branch)]
-                if len(present) != 1:
-                    return {}  # one of several: it is a text, without a default
-                nullable = {"nullable": True} if len(present) < len(branches) else {}
-                schema = {**self._resolve(present[0]), **nullable, **_without(own, "oneOf", "anyOf")}
-            else:
-                return own
-        return {}
+    def _resolve(self, places: Sequence[Place]) -> dict[str, Any]:
+        """Return schemas as one object, whose parts are places: all that describes one value, and that may be null."""
+        merged: dict[str, Any] = {}
+        for schema, base in self._list_all(places, [0]):
+            for word, part in schema.items():
+                before = merged.get(word)
+                if word == "properties" and isinstance(part, dict):
+                    known = before or {}
+                    new = {name: [*known.get(name, ()), (inner, base)] for name, inner in part.items()}
+                    merged[word] = {**known, **new}
+                elif word in ("items", "additionalProperties") and isinstance(part, dict):
+                    if before is None or before is True or isinstance(before, list):
+                        merged[word] = [*(before if isinstance(before, list) else ()), (part, base)]
+                elif word in ("oneOf", "anyOf") and isinstance(part, list):
+                    merged.setdefault(word, [(branch, base) for branch in part])
+                elif word == "required" and isinstance(before, list):
+                    merged[word] = [*before, *part]
+                elif word == "type" and before is not None:
+                    merged[word] = _narrow(before, part)
+                elif word != "items" or not isinstance(part, list):
+                    merged.setdefault(word, part)
+        branches = merged.get("oneOf") or merged.get("anyOf")
+        if "type" in merged or "properties" in merged or not branches:
+            return merged
+        present = [branch for branch in branches if not self._is_only_null(branch)]
+        if len(present) != 1:
+            return {}  # one of several: it is a text, without a default
+        nullable = {"nullable": True} if len(present) < len(branches) else {}
+        own = {word: part for word, part in merged.items() if word not in ("oneOf", "anyOf")}
+        return {**self._resolve(present), **nullable, **own}
 
-    def _is_only_null(self, branch: Any) -> bool:
+    def _list_all(self, places: Sequence[Place], steps: list[int]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield all schemas that a value has to fit; of a reference what it leads to, with the default next to it."""
+        for schema, base in places:
+            steps[0] += 1
+            if not isinstance(schema, dict) or steps[0] > _MOST_STEPS:
+                continue
+            base = urljoin(base, _id_of(schema)) if _id_of(schema) else base
+            if "$ref" in schema:
+                beside = {word: part for word, part in schema.items() if word != "$ref"}
+                counts = any(draft in str(self.documents[""].get("$schema")) for draft in ("2019-09", "2020-12"))
+                yield {word: part for word, part in beside.items() if counts or word == "default"}, base
+                yield from self._list_all([self._follow(schema["$ref"], base)], steps)
+                continue
+            yield schema, base
+            if isinstance(schema.get("allOf"), list):
+                yield from self._list_all([(branch, base) for branch in schema["allOf"]], steps)
+
+    def _is_only_null(self, place: Place) -> bool:
         """Return whether a branch takes null only; a title or a description does not count."""
-        for _ in range(100):
-            if not isinstance(branch, dict) or "$ref" not in branch:
-                break
-            branch = self._follow(branch["$ref"])
-        if not isinstance(branch, dict):
-            return False
-        names = branch.get("type")
-        allowed = branch.get("enum", [branch["const"]] if "const" in branch else [])
-        return names in ("null", ["null"]) or allowed == [None]
+        for schema, _ in self._list_all([place], [0]):
+            names = schema.get("type")
+            allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
+            if names in ("null", ["null"]) or allowed == [None]:
+                return True
+        return False
 
-    def _merge(self, schema: dict[str, Any], branches: list[Any]) -> dict[str, Any]:
-        merged = dict(schema)
-        for branch in map(self._resolve, branches):
-            for name, part in branch.items():
-                before = merged.get(name)
-                if name == "properties" and isinstance(before, dict):
-                    merged[name] = {**before, **part}
-                elif name == "required" and isinstance(before, list):
-                    merged[name] = [*before, *part]
-                else:
-                    merged.setdefault(name, part)
-        return merged
-
-    def _follow(self, reference: str) -> dict[str, Any]:
+    def _follow(self, reference: str, base: str) -> Place:
         """Return what a reference leads to; an empty schema if that is nowhere."""
-        name, _, pointer = reference.partition("#")
-        part = self.documents.get(name, {})
-        for step in pointer.split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            part = part.get(step, {}) if isinstance(part, dict) else {}
-        return part if isinstance(part, dict) else {}
+        for address in (urljoin(base, reference), reference):
+            if address in self._addresses:
+                return self._addresses[address], address.partition("#")[0]
+            name, _, pointer = address.partition("#")
+            part = self._addresses.get(name)
+            for step in unquote(pointer).split("/")[1:] if part is not None else ():
+                step = step.replace("~1", "/").replace("~0", "~")
+                if isinstance(part, list):
+                    part = part[int(step)] if step.isdecimal() and int(step) < len(part) else None
+                else:
+                    part = part.get(step) if isinstance(part, dict) else None
+            if part is not None:
+                return part, name
+        return {}, base
+
+    @cached_property
+    def _addresses(self) -> dict[str, Any]:
+        """What references may name: documents, and parts of them with an id or an anchor."""
+        found = dict(self.documents)
+
+        def look(part: Any, base: str) -> None:
+            if isinstance(part, dict):
+                if _id_of(part):
+                    base = urljoin(base, _id_of(part))
+                    found.setdefault(base.removesuffix("#"), part)
+                if isinstance(part.get("$anchor"), str):
+                    found.setdefault(f"{base.partition('#')[0]}#{part['$anchor']}", part)
+            for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+                look(inner, base)
+
+        for name, document in self.documents.items():
+            look(document, name)
+        return found
+
+
+def _id_of(schema: dict[str, Any]) -> str:
+    address = schema.get("$id", schema.get("id"))
+    return address if isinstance(address, str) else ""
+
+
+def _find_entries(schema: dict[str, Any]) -> list[Place]:
+    """Return the schemas of a map's values; none if it is no map."""
+    more = schema.get("additionalProperties")
+    is_map = isinstance(more, list) and (not schema.get("properties") or schema.get("connect.type") == "map")
+    return more if is_map and isinstance(more, list) else []
+
+
+def _narrow(first: Any, second: Any) -> Any:
+    """Return the types that both allow, and an integer for a number; the first if there are none."""
+    ours, theirs = ([names] if isinstance(names, str) else names for names in (first, second))
+    if not isinstance(ours, list) or not isinstance(theirs, list):
+        return first
+    both = [name for name in ours if name in theirs]
+    if {"integer", "number"} <= {*ours, *theirs} and "integer" not in both and "number" not in both:
+        both.append("integer")
+    return (both[0] if len(both) == 1 else both) or first
 
 
 def _takes_null(schema: dict[str, Any]) -> bool:
     type = schema.get("type")
     names = type if isinstance(type, list) else [type]
     return "null" in names or None in names or schema.get("nullable") is True or None in (schema.get("enum") or ())
-
-
-def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: part for name, part in schema.items() if name not in names}

@@ -8,13 +8,12 @@ counted.
 from __future__ import annotations
 
 import decimal
-import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -22,6 +21,7 @@ from s3lake.records.schema.columns import time_units
 from s3lake.records.schema.columns.types import MOST_LEVELS
 from s3lake.records.schema.columns.union import join_path
 from s3lake.records.schema.connect_schema import SchemaError
+from s3lake.records.schema.json_schema_parts import Documents, SchemaPart, SchemaParts, id_of
 
 Document = dict[str, Any]
 """A schema of Connect: `anything` marks a text of JSON, and `closed` is whether other properties are errors."""
@@ -33,7 +33,6 @@ _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _MOST_DIGITS = 20
-_PARTS = 10_000
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -46,12 +45,9 @@ def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
     Raises:
         SchemaError: it is not valid, or has a reference that leads nowhere.
     """
-    named = {name: _parse(body, f"reference {name}") for name, body in references.items()}
-    root = _parse(text, "the schema")
     try:
-        reader = _SchemaDocuments(named)
-        reader.learn("", root)
-        document, optional = reader.read(root, "", "the schema", ())
+        documents, root = Documents.parse(text, references)
+        document, optional = _SchemaReader(documents).read(root, "", "the schema", ())
     except SchemaError:
         raise
     except RecursionError:
@@ -141,45 +137,22 @@ def _to_integer(value: Any) -> Any:
     return value
 
 
-def _parse(text: str, what: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise SchemaError(f"{what} is not JSON: {text[:80]!r}") from None
+@dataclass(frozen=True)
+class _SchemaReader:
+    """Reads the parts of a schema."""
 
-
-@dataclass
-class _SchemaDocuments:
-    """Documents by the names and the ids that references may call them by."""
-
-    named: dict[str, Any]
-    by_address: dict[str, Any] = field(default_factory=dict)
-    parts: int = 0
-
-    def __post_init__(self) -> None:
-        for name, document in self.named.items():
-            self.learn(name, document)
-
-    def learn(self, address: str, document: Any) -> None:
-        """Note a document, and every part of it that has an id or an anchor of its own."""
-        self.by_address.setdefault(address, document)
-        waiting = [(document, address)]
-        while waiting:
-            inner, base = waiting.pop()
-            if isinstance(inner, dict):
-                for word in ("$id", "id"):
-                    if isinstance(inner.get(word), str):
-                        base = urljoin(base, inner[word])
-                        self.by_address.setdefault(base.removesuffix("#"), inner)
-                if isinstance(inner.get("$anchor"), str):
-                    self.by_address.setdefault(f"{urldefrag(base)[0]}#{inner['$anchor']}", inner)
-                waiting += [(part, base) for part in inner.values()]
-            elif isinstance(inner, list):
-                waiting += [(part, base) for part in inner]
+    documents: Documents
 
     def read(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> tuple[Document, bool]:
         """Read a part of a schema. Return whether it may be null, too; `base` is the address of its document."""
-        self._count()
+        self.documents.count()
+        if isinstance(schema, SchemaParts):
+            if len(schema.all) > 1:
+                merged, parts = self.documents.merge(schema.all, path)
+                if not set(parts).isdisjoint(inside):
+                    return _ANYTHING, True
+                return self.read(merged, base, path, (*inside, *parts))
+            schema, base = schema[0]
         if isinstance(schema, bool):
             return _ANYTHING, True
         if not isinstance(schema, dict):
@@ -187,55 +160,20 @@ class _SchemaDocuments:
         if id(schema) in inside or len(inside) > MOST_LEVELS:
             return _ANYTHING, True
         inside = (*inside, id(schema))
-        base = urljoin(base, _id(schema)) if _id(schema) else base
+        base = urljoin(base, id_of(schema)) if id_of(schema) else base
         if "$ref" in schema:
-            target, its_base = self._find_target(schema["$ref"], base, path)
-            document, optional = self.read(target, its_base, path, inside)
+            target = self.documents.follow(SchemaPart(schema, base), path)
+            schema_of, base_of = target if isinstance(target, SchemaPart) else (target, base)
+            document, optional = self.read(schema_of, base_of, path, inside)
             return _add_notes(schema, document), optional
         if isinstance(schema.get("allOf"), list):
-            return self.read(self._merge_all_of(schema, base, path), base, path, inside)
+            merged, _ = self.documents.merge([SchemaPart(schema, base)], path)
+            return self.read(merged, base, path, inside)
         branches = _list_branches(schema)
         if branches is not None:
             return self._read_union(schema, branches, base, path, inside)
         may_be_null = _takes_only_null(schema) or _type_of(schema) is None or None in schema.get("enum", [])
         return self._read_single(schema, base, path, inside), may_be_null
-
-    def _count(self) -> None:
-        self.parts += 1
-        if self.parts > _PARTS:
-            raise SchemaError(f"the schema has more than {_PARTS} parts")
-
-    def _find_target(self, reference: Any, base: str, path: str) -> tuple[Any, str]:
-        """Return the target of a reference, and the address of its document."""
-        if not isinstance(reference, str):
-            raise SchemaError(f"{path}: $ref is {reference!r:.80}: a text is expected")
-        for address in (urljoin(base, reference), reference):
-            document, pointer = urldefrag(address)
-            if address in self.by_address:
-                return self.by_address[address], document
-            if document in self.by_address:
-                target = _follow_pointer(self.by_address[document], unquote(pointer))
-                if target is not None:
-                    return target, document
-        raise SchemaError(f"{path} refers to {reference!r}, which neither the schema nor its references have")
-
-    def _merge_all_of(self, schema: dict[str, Any], base: str, path: str) -> dict[str, Any]:
-        """Return a schema and all that `allOf` adds to it as one."""
-        merged = {name: value for name, value in schema.items() if name != "allOf"}
-        for branch in schema["allOf"]:
-            while isinstance(branch, dict) and "$ref" in branch:
-                self._count()  # a reference may lead to itself
-                branch, base = self._find_target(branch["$ref"], base, path)
-            if isinstance(branch, dict) and isinstance(branch.get("allOf"), list):
-                branch = self._merge_all_of(branch, base, path)
-            for name, value in branch.items() if isinstance(branch, dict) else ():
-                if name == "properties" and isinstance(merged.get(name), dict):
-                    merged[name] = {**merged[name], **value}
-                elif name == "required" and isinstance(merged.get(name), list):
-                    merged[name] = [*merged[name], *value]
-                else:
-                    merged.setdefault(name, value)
-        return merged
 
     def _read_union(
         self, schema: dict[str, Any], branches: list[Any], base: str, path: str, inside: tuple[int, ...]
@@ -248,10 +186,11 @@ class _SchemaDocuments:
 
     def _is_null(self, branch: Any, base: str, path: str) -> bool:
         """Return whether a branch, or what it refers to, is null alone, whatever words describe it."""
-        while isinstance(branch, dict) and "$ref" in branch:
-            self._count()  # a reference may lead to itself
-            branch, base = self._find_target(branch["$ref"], base, path)
-        return isinstance(branch, dict) and _takes_only_null(branch)
+        part = branch[0] if isinstance(branch, SchemaParts) else SchemaPart(branch, base)
+        while isinstance(part, SchemaPart) and isinstance(part.schema, dict) and "$ref" in part.schema:
+            target = self.documents.follow(part, path)
+            part = target if isinstance(target, SchemaPart) else target[1]
+        return isinstance(part.schema, dict) and _takes_only_null(part.schema)
 
     def _read_single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Document:
         match type_name := _type_of(schema):
@@ -259,7 +198,7 @@ class _SchemaDocuments:
                 return _add_notes(schema, self._read_object(schema, base, path, inside))
             case "array":
                 items = schema.get("items")
-                if not isinstance(items, dict) or "prefixItems" in schema:
+                if not isinstance(items, dict | SchemaParts) or "prefixItems" in schema:
                     return _ANYTHING  # items of several types by their places, or of any
                 item = self._read_inner(items, base, f"{path}[]", inside)
                 return _add_notes(schema, {"type": "array", "items": item})
@@ -273,7 +212,7 @@ class _SchemaDocuments:
 
     def _read_object(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Document:
         properties, more = schema.get("properties"), schema.get("additionalProperties")
-        if isinstance(more, dict) and (not properties or schema.get("connect.type") == "map"):
+        if isinstance(more, dict | SchemaParts) and (not properties or schema.get("connect.type") == "map"):
             values = self._read_inner(more, base, f"{path}{{}}", inside)
             return {"type": "map", "keys": {"type": "string"}, "values": values}
         if not isinstance(properties, dict):
@@ -292,19 +231,6 @@ class _SchemaDocuments:
         if isinstance(schema.get("title"), str) and _FULL_NAME.fullmatch(schema["title"]):
             document["name"] = schema["title"]
         return document
-
-
-def _id(schema: dict[str, Any]) -> str:
-    address = schema.get("$id", schema.get("id"))
-    return address if isinstance(address, str) else ""
-
-
-def _follow_pointer(document: Any, pointer: str) -> Any:
-    """Return the part of a document that a pointer names. Return None if it has no such part."""
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        document = document.get(step) if isinstance(document, dict) else None
-    return document
 
 
 def _list_branches(schema: dict[str, Any]) -> list[Any] | None:
@@ -369,6 +295,7 @@ def _sort_properties(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
     def place(numbered: tuple[int, tuple[str, Any]]) -> int:
         number, (_, described) = numbered
+        described = described[0].schema if isinstance(described, SchemaParts) else described
         index = described.get("connect.index") if isinstance(described, dict) else None
         return index if isinstance(index, int) else number
 

@@ -166,6 +166,50 @@ def test_writer_and_verifier_agree_on_the_meaning_of_a_json_schema(
     require_agreement(some, [(framed(key, b'"k"'), value, []) for value in values], touched)
 
 
+NESTED = {"type": "object", "properties": {"n": {"$ref": "#/definitions/n"}}, "default": {"n": 1}}
+FOREIGN = {
+    "properties": {"n": {"$ref": "#/definitions/n"}, "to": NESTED},
+    "definitions": {"n": {"type": "integer", "default": 7}},
+}
+"""A document with defaults behind references that are relative to itself."""
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "base.json"}, {"properties": {"own": {"type": "string", "default": "o"}}}]},
+        {
+            "properties": {"a": {"$ref": "base.json#/properties/to"}, "b": {"$ref": "#/oneOf/0"}},
+            "oneOf": [{"type": "integer", "default": 5}],
+        },
+        {
+            "allOf": [
+                {"properties": {"a": {"properties": {"x": {"type": "integer", "default": 1}}}}},
+                {"properties": {"a": {"properties": {"y": {"type": "integer", "default": 2}}}}},
+            ]
+        },
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$ref": "base.json",
+            "properties": {"own": {"type": "integer", "default": 1}},
+        },
+    ],
+)
+def test_writer_and_verifier_agree_on_the_defaults_of_a_json_schema(
+    registry: SchemaRegistry, format: str, schema: dict[str, Any]
+) -> None:
+    registry.add(FOREIGN, "JSON", "base-value")
+    number = registry.add(
+        {**schema, "definitions": {"n": {"type": "integer", "default": 9}}},
+        "JSON",
+        refers=[("base.json", "base-value")],
+    )
+    some = build_registered_topic(registry, {"format": {"type": format}}, {"value": "json_schema"})
+    values = [{"id": 1}, {"id": 2, "a": {}, "to": {}}, {"id": 3, "n": None, "own": None}]
+    require_agreement(some, [(b"k", framed(number, json.dumps(value).encode()), []) for value in values], 1)
+
+
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])
 def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format: str) -> None:
     some = build_registered_topic(registry, {"format": {"type": format}}, {"key": "protobuf", "value": "protobuf"})

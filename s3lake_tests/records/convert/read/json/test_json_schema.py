@@ -203,6 +203,122 @@ def test_an_anchor_and_what_all_of_adds(registry: SchemaRegistry) -> None:
     assert list(found.refused) == [1]
 
 
+BASE = {
+    "type": "object",
+    "properties": {"id": {"$ref": "#/definitions/id"}, "to": {"$ref": "#/definitions/to"}},
+    "definitions": {
+        "id": {"type": "integer"},
+        "to": {"type": "object", "properties": {"zip": {"$ref": "#/definitions/id"}}},
+    },
+}
+"""A document whose references are relative to itself."""
+
+
+def foreign_columns(registry: SchemaRegistry, schema: Any, value: Any, base: Any = BASE) -> dict[str, str]:
+    """The types of the columns of a schema that may refer to `base.json`; the value lands in them."""
+    registry.add(base, "JSON", "base-value")
+    found = converted(registry, schema, value, refers=[("base.json", "base-value")])
+    assert (found.refused, found.fields_left_out) == ({}, {})
+    return {name: str(type) for name, type in found.seen.items()}
+
+
+OWN_ID = {"id": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "base.json"}]},
+        {"allOf": [{"$ref": "base.json"}], "definitions": OWN_ID},
+        {"allOf": [{"allOf": [{"$ref": "base.json#"}]}], "definitions": OWN_ID},
+        {"anyOf": [{"$ref": "base.json"}], "definitions": OWN_ID},
+        {"$schema": DRAFT[2020], "$ref": "base.json", "required": ["id"], "definitions": OWN_ID},
+    ],
+)
+def test_a_reference_in_another_document_leads_within_that_document(registry: SchemaRegistry, schema: Any) -> None:
+    columns = foreign_columns(registry, schema, {"id": 1, "to": {"zip": 2}})
+    assert columns == {"id": "int64", "to": "struct<zip: int64>"}
+
+
+def test_a_reference_after_one_to_another_document_leads_within_its_own(registry: SchemaRegistry) -> None:
+    own = {"properties": {"name": {"$ref": "#/definitions/id"}}}
+    schema = {"allOf": [{"$ref": "base.json"}, {"$ref": "#/definitions/own"}], "definitions": {**OWN_ID, "own": own}}
+    assert foreign_columns(registry, schema, {"id": 1, "name": "x"})["name"] == "string"
+
+
+def test_a_pointer_leads_into_a_list(registry: SchemaRegistry) -> None:
+    schema = {"properties": {"a": {"$ref": "#/oneOf/1"}}, "oneOf": [{"type": "string"}, {"type": "integer"}]}
+    assert foreign_columns(registry, schema, {"a": 1}) == {"a": "int64"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "value", "type"),
+    [
+        ({"type": "integer"}, {"minimum": 3}, 3, "int64"),
+        ({"type": "integer"}, {"description": "a number"}, 3, "int64"),
+        ({"$ref": "#/definitions/n"}, {"maximum": 9}, 3, "int64"),
+        ({"type": "number"}, {"type": "integer"}, 3, "int64"),
+        ({"type": "integer"}, {"type": "number"}, 3, "int64"),
+        ({"type": ["null", "integer"]}, {"type": ["integer", "string", "null"]}, None, "int64"),
+        ({"type": "string"}, {"const": "x"}, "x", "string"),
+        (
+            {"type": "object", "properties": {"x": {"type": "integer"}}},
+            {"required": ["x"]},
+            {"x": 1},
+            "struct<x: int64>",
+        ),
+        (
+            {"type": "object", "properties": {"x": {"type": "integer"}}},
+            {"type": "object", "properties": {"y": {"type": "string"}}},
+            {"x": 1, "y": "z"},
+            "struct<x: int64, y: string>",
+        ),
+        ({"type": "array", "items": {"type": "integer"}}, {"minItems": 1}, [1], "list<int64>"),
+        (
+            {"type": "array", "items": {"properties": {"x": {"type": "integer"}}}},
+            {"type": "array", "items": {"properties": {"y": {"type": "integer"}}}},
+            [{"x": 1, "y": 2}],
+            "list<struct<x: int64, y: int64>>",
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            {"minProperties": 1},
+            {"k": 1},
+            "map<string, int64>",
+        ),
+    ],
+)
+def test_what_two_parts_of_all_of_say_about_a_property_counts_together(
+    registry: SchemaRegistry, first: Any, second: Any, value: Any, type: str
+) -> None:
+    parts = [{"properties": {"a": first}}, {"properties": {"a": second}}]
+    schema = {"allOf": parts, "definitions": {"n": {"type": "integer"}}}
+    for order in (schema, {**schema, "allOf": parts[::-1]}, {**schema, **parts[1], "allOf": parts[:1]}):
+        found = converted(registry, order, {"a": value})
+        assert (found.refused, found.fields_left_out) == ({}, {})
+        assert sorted(str(found.seen["a"])) == sorted(type)  # fields are in the order of the parts
+
+
+def test_a_property_of_two_parts_that_nests_in_itself_is_the_text_of_its_json(registry: SchemaRegistry) -> None:
+    node = {"allOf": [{"properties": {"next": {"$ref": "#"}}}, {"properties": {"next": {"description": "the next"}}}]}
+    found = converted(registry, node, {"next": {"next": None}})
+    assert found.parts[0].streams["data"].to_pylist() == [{"next": '{"next":null}'}]
+
+
+@pytest.mark.parametrize(("draft", "left_out"), [(7, {"b": 1}), (2020, {})])
+def test_words_next_to_a_reference_count_since_2019(
+    registry: SchemaRegistry, draft: int, left_out: dict[str, int]
+) -> None:
+    definitions = {"base": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    schema = {
+        "$schema": DRAFT[draft],
+        "$ref": "#/definitions/base",
+        "properties": {"b": {"type": "string"}},
+        "definitions": definitions,
+    }
+    assert converted(registry, schema, {"a": 1, "b": "x"}).fields_left_out == left_out
+
+
 def test_a_recursive_property_becomes_the_text_of_its_json(registry: SchemaRegistry) -> None:
     schema = {
         "type": "object",
