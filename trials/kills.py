@@ -22,6 +22,7 @@ from typing import Any
 
 import dagster as dg
 import numpy as np
+import psutil
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 
 from s3lake import hours
@@ -88,10 +89,12 @@ class Stage:
 
     def recovery(self, kind: str) -> Recovery:
         """Kill at a moment of a run, and wait for a commit of every topic."""
-        run = self._moment()
-        began = time.monotonic()
         killed = [name for name in self._made.services if kind in (name, ALL)]
-        kill([process for name in killed for process in self._made.services[name].tree] or self._made.runs)
+        run, processes = self._moment(), self._find_processes(killed)
+        while not processes:  # the run is still in the queue, or ends just now
+            run, processes = self._moment(), self._find_processes(killed)
+        began = time.monotonic()
+        kill(processes)
         for name in killed:
             self._made.services[name].start()
         for name in killed:
@@ -101,6 +104,10 @@ class Stage:
         found = Recovery(kind, str(run.dagster_run.status.value), round(back - began, 1), took)
         print(f"{kind}: {found}", file=sys.stderr, flush=True)
         return found
+
+    def _find_processes(self, services: Sequence[str]) -> list[psutil.Process]:
+        """Return the processes of services; without any, those of runs."""
+        return [process for name in services for process in self._made.services[name].tree] or self._made.runs
 
     def await_reached(self, before: dict[str, int], most_s: float) -> float | None:
         """Seconds until every topic is landed further than before; None where it is not in time."""

@@ -30,6 +30,7 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.index.store import PendingUpload, Store
 from s3lake.land.topic.open_topic_sink import open_topic_sink
+from s3lake.orchestration.preload import server
 from s3lake_tests.kit.s3 import Server, find_program, start_s3
 
 ROOT = Path(__file__).parents[1]
@@ -122,8 +123,17 @@ class Production:
 
     @property
     def runs(self) -> list[psutil.Process]:
-        """Processes of runs, with what they have started: Dagster's code server starts nothing else but a tracker."""
-        return [process for process in self.services[CODE].tree[1:] if not _tracks_resources(process)]
+        """Processes of runs, with what they have started.
+
+        The daemon has a preloading process for each code location, which is copied for each run. A run that Dagster's
+        own launcher starts is a child of the code server, which starts nothing else but a tracker.
+        """
+        started = {process for process in self.services[CODE].tree[1:] if not _has_word(process, "resource_tracker")}
+        for process in self.services[DAEMON].tree:
+            if _has_word(process, server.__name__):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    started.update(process.children(recursive=True))
+        return list(started)
 
     def start(self, *names: str) -> None:
         """Start services, all of them where none is named, one after another as each answers."""
@@ -180,10 +190,10 @@ def kill(processes: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(processes, timeout=10)
 
 
-def _tracks_resources(process: psutil.Process) -> bool:
-    """Return whether a process is the resource tracker of Python's `multiprocessing`."""
+def _has_word(process: psutil.Process, part: str) -> bool:
+    """Return whether a word of a process's command line contains `part`."""
     with contextlib.suppress(psutil.Error):  # it ended just now
-        return any("resource_tracker" in word for word in process.cmdline())
+        return any(part in word for word in process.cmdline())
     return False
 
 
