@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -33,6 +35,8 @@ class Defaults:
     def _fill(self, places: Sequence[Place], value: Any, *, is_required: bool) -> Any:
         schema = self._resolve(places)
         default = schema.get("default")
+        if default is not None and not self._fits(places, default):
+            default = None
         if value is _MISSING:
             return _MISSING if default is None else self._fill(places, default, is_required=is_required)
         if value is None:
@@ -51,6 +55,40 @@ class Defaults:
             if inner is not _MISSING:
                 filled[name] = inner
         return filled
+
+    def _fits(self, places: Sequence[Place], value: Any) -> bool:
+        """Return whether a default can be a value of its schema, which JSON Schema does not ask of it."""
+        schema = self._resolve(places)
+        connect, required = schema.get("connect.type"), schema.get("required") or ()
+        if value is None:
+            return _takes_null(schema)
+        match _find_type(schema):
+            case "boolean":
+                return isinstance(value, bool)
+            case "integer":
+                most = 2 ** (31 if connect in ("int8", "int16", "int32") else 63)
+                return (
+                    _is_number(value)
+                    and Decimal(value).adjusted() < 20
+                    and value == int(value)
+                    and -most <= value < most
+                )
+            case "number":
+                return _is_number(value) or (connect == "bytes" and isinstance(value, str))
+            case "string":
+                return isinstance(value, str) and (connect != "bytes" or _is_base64(value))
+            case "array":
+                return isinstance(value, list) and all(self._fits(schema.get("items", ()), item) for item in value)
+            case "object" if not isinstance(value, dict):
+                return False
+            case "object" if more := _find_entries(schema):
+                return all(self._fits(more, inner) for inner in value.values())
+            case "object":
+                return all(
+                    self._fits(inner, value[name]) if value.get(name) is not None else name not in required
+                    for name, inner in (schema.get("properties") or {}).items()
+                )
+        return True
 
     def _resolve(self, places: Sequence[Place]) -> dict[str, Any]:
         """Return schemas as one object, whose parts are places: all that describes one value, and that may be null."""
@@ -78,7 +116,7 @@ class Defaults:
             return merged
         present = [branch for branch in branches if not self._is_only_null(branch)]
         if len(present) != 1:
-            return {}  # one of several: it is a text, without a default
+            return {"default": merged["default"]} if "default" in merged else {}  # one of several: it is a text
         nullable = {"nullable": True} if len(present) < len(branches) else {}
         own = {word: part for word, part in merged.items() if word not in ("oneOf", "anyOf")}
         return {**self._resolve(present), **nullable, **own}
@@ -169,7 +207,30 @@ def _narrow(first: Any, second: Any) -> Any:
     return (both[0] if len(both) == 1 else both) or first
 
 
+def _find_type(schema: dict[str, Any]) -> str | None:
+    """Return the one type of a schema besides null; None if it has several, or any, and is a text."""
+    names = schema.get("type", "object" if "properties" in schema else "array" if "items" in schema else None)
+    present = [name for name in (names if isinstance(names, list) else [names]) if name != "null"]
+    if len(present) != 1 or (present == ["array"] and ("items" not in schema or "prefixItems" in schema)):
+        return None
+    if present == ["object"] and not schema.get("properties") and not _find_entries(schema):
+        return "object" if schema.get("additionalProperties") is False else None
+    return present[0] if isinstance(present[0], str) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
 def _takes_null(schema: dict[str, Any]) -> bool:
     type = schema.get("type")
     names = type if isinstance(type, list) else [type]
     return "null" in names or None in names or schema.get("nullable") is True or None in (schema.get("enum") or ())
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True

@@ -20,7 +20,7 @@ import msgspec
 from s3lake.records.schema.columns import time_units
 from s3lake.records.schema.columns.types import MOST_LEVELS
 from s3lake.records.schema.columns.union import join_path
-from s3lake.records.schema.connect_schema import SchemaError
+from s3lake.records.schema.connect_schema import SchemaError, compile_schema
 from s3lake.records.schema.json_schema_parts import Documents, SchemaPart, SchemaParts, id_of
 
 Document = dict[str, Any]
@@ -54,7 +54,7 @@ def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
         raise SchemaError("it is nested too deeply, or refers to itself without end") from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise SchemaError(f"a keyword of it holds what it cannot hold: {error}") from None
-    return None if document is _ANYTHING else {**document, "optional": optional}
+    return None if "anything" in document else _leave_out_misfits({**document, "optional": optional})
 
 
 def has_anything(document: Document) -> bool:
@@ -67,6 +67,38 @@ def has_default(document: Document) -> bool:
     """Return whether a value may lack something that has a default."""
     inner = [*document.get("fields", ()), *(document[name] for name in ("items", "values") if name in document)]
     return document.get("default") is not None or any(map(has_default, inner))
+
+
+def adapt_defaults(document: Document) -> Document:
+    """Return the document with defaults as payloads have them."""
+    changed = _change_inner(document, adapt_defaults)
+    return {**changed, "default": adapt(document["default"], document, set())} if "default" in document else changed
+
+
+def _leave_out_misfits(document: Document) -> Document:
+    """Return the document without defaults that its values cannot be: JSON Schema does not check them."""
+    changed = _change_inner(document, _leave_out_misfits)
+    default = changed.pop("default", None)
+    if default is None:
+        return changed
+    compiled = compile_schema(_encode({**adapt_defaults(changed), "optional": False}), tabular=True)
+    if not isinstance(compiled, str):  # what else is wrong with it is reported with its place
+        try:
+            compiled[1](_encode(adapt(default, changed, set())))
+        except msgspec.ValidationError:
+            return changed
+    return {**changed, "default": default}
+
+
+def _change_inner(document: Document, change: Callable[[Document], Document]) -> Document:
+    """Return a copy of the document in which what is within it is changed."""
+    changed = dict(document)
+    for name in ("items", "values"):
+        if name in document:
+            changed[name] = change(document[name])
+    if "fields" in document:
+        changed["fields"] = [change(field) for field in document["fields"]]
+    return changed
 
 
 def fill_json_defaults(value: Any, document: Document, *, null_to_default: bool) -> Any:
@@ -182,7 +214,7 @@ class _SchemaReader:
         present = [branch for branch in branches if not self._is_null(branch, base, path)]
         read = [self.read(branch, base, path, inside) for branch in present]
         optional = not read or len(present) < len(branches) or any(nullable for _, nullable in read)
-        return _add_notes(schema, read[0][0]) if len(read) == 1 else _ANYTHING, optional
+        return _add_notes(schema, read[0][0] if len(read) == 1 else _ANYTHING), optional
 
     def _is_null(self, branch: Any, base: str, path: str) -> bool:
         """Return whether a branch, or what it refers to, is null alone, whatever words describe it."""
@@ -199,12 +231,12 @@ class _SchemaReader:
             case "array":
                 items = schema.get("items")
                 if not isinstance(items, dict | SchemaParts) or "prefixItems" in schema:
-                    return _ANYTHING  # items of several types by their places, or of any
+                    return _add_notes(schema, _ANYTHING)  # items of several types by their places, or of any
                 item = self._read_inner(items, base, f"{path}[]", inside)
                 return _add_notes(schema, {"type": "array", "items": item})
             case "boolean" | "integer" | "number" | "string":
                 return _add_notes(schema, _primitive(schema, type_name))
-        return _ANYTHING
+        return _add_notes(schema, _ANYTHING)
 
     def _read_inner(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> Document:
         document, optional = self.read(schema, base, path, inside)
@@ -287,7 +319,7 @@ def _add_notes(schema: dict[str, Any], document: Document) -> Document:
     if isinstance(schema.get("description"), str):
         # Half a character in a description does not matter to the values.
         notes["doc"] = schema["description"].encode(errors="replace").decode()
-    return document if document is _ANYTHING else {**document, **notes}
+    return {**document, **notes}
 
 
 def _sort_properties(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:

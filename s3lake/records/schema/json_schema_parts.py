@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -174,8 +175,8 @@ def id_of(schema: dict[str, Any]) -> str:
 
 def _parse(text: str, what: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json.loads(text, parse_float=decimal.Decimal)
+    except (ValueError, ArithmeticError, RecursionError):
         raise SchemaError(f"{what} is not JSON: {text[:80]!r}") from None
 
 

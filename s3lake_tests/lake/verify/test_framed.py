@@ -166,7 +166,7 @@ def test_writer_and_verifier_agree_on_the_meaning_of_a_json_schema(
     require_agreement(some, [(framed(key, b'"k"'), value, []) for value in values], touched)
 
 
-NESTED = {"type": "object", "properties": {"n": {"$ref": "#/definitions/n"}}, "default": {"n": 1}}
+NESTED = {"type": "object", "properties": {"n": {"$ref": "#/definitions/n"}}, "default": {"n": 1.0}}
 FOREIGN = {
     "properties": {"n": {"$ref": "#/definitions/n"}, "to": NESTED},
     "definitions": {"n": {"type": "integer", "default": 7}},
@@ -181,7 +181,7 @@ FOREIGN = {
         {"allOf": [{"$ref": "base.json"}, {"properties": {"own": {"type": "string", "default": "o"}}}]},
         {
             "properties": {"a": {"$ref": "base.json#/properties/to"}, "b": {"$ref": "#/oneOf/0"}},
-            "oneOf": [{"type": "integer", "default": 5}],
+            "oneOf": [{"default": 5}],
         },
         {
             "allOf": [
@@ -189,10 +189,15 @@ FOREIGN = {
                 {"properties": {"a": {"properties": {"y": {"type": "integer", "default": 2}}}}},
             ]
         },
+        {"properties": {"a": {"type": ["string", "integer"], "default": "x"}, "b": {"default": {"k": [1.5]}}}},
+        {"properties": {"a": {"oneOf": [{"type": "string"}, {"type": "integer"}], "default": 1}}},
+        {"properties": {"a": {"type": "array", "default": [1, "x"]}, "b": {"type": "object", "default": {"k": 1}}}},
+        {"properties": {"a": {"type": "integer", "default": "x"}, "b": {"type": "array", "default": ""}}},
+        {"properties": {"a": {"type": "object", "properties": {"x": {"type": "number"}}, "default": {"x": "?"}}}},
         {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$ref": "base.json",
-            "properties": {"own": {"type": "integer", "default": 1}},
+            "properties": {"own": {"default": 1}},
         },
     ],
 )
@@ -201,9 +206,7 @@ def test_writer_and_verifier_agree_on_the_defaults_of_a_json_schema(
 ) -> None:
     registry.add(FOREIGN, "JSON", "base-value")
     number = registry.add(
-        {**schema, "definitions": {"n": {"type": "integer", "default": 9}}},
-        "JSON",
-        refers=[("base.json", "base-value")],
+        {**schema, "definitions": {"n": {"default": 9}}}, "JSON", refers=[("base.json", "base-value")]
     )
     some = build_registered_topic(registry, {"format": {"type": format}}, {"value": "json_schema"})
     values = [{"id": 1}, {"id": 2, "a": {}, "to": {}}, {"id": 3, "n": None, "own": None}]

@@ -209,7 +209,7 @@ def _compile_json_schema(
     if document is None:
         return None
     compiled = connect_schema.compile_schema(
-        msgspec.json.encode(document), tabular=True, null_to_default=null_to_default, exact=exact
+        _encode(json_schema.adapt_defaults(document)), tabular=True, null_to_default=null_to_default, exact=exact
     )
     if isinstance(compiled, str):
         return compiled

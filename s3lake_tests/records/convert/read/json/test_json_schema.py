@@ -319,6 +319,64 @@ def test_words_next_to_a_reference_count_since_2019(
     assert converted(registry, schema, {"a": 1, "b": "x"}).fields_left_out == left_out
 
 
+MISFITS = [
+    ({"type": "integer"}, "x"),
+    ({"type": "integer"}, 1.5),
+    ({"type": "integer", "connect.type": "int32"}, 2**31),
+    ({"type": "integer"}, True),
+    ({"type": "number"}, ""),
+    ({"type": "boolean"}, "true"),
+    ({"type": "string"}, False),
+    ({"type": "array", "items": {"type": "integer"}}, ""),
+    ({"type": "array", "items": {"type": "integer"}}, ["x"]),
+    ({"type": "object", "properties": {"x": {"type": "integer"}}}, []),
+    ({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}, {}),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, {"k": "x"}),
+    ({"type": "string", "connect.type": "bytes"}, "?"),
+]
+
+
+@pytest.mark.parametrize(("described", "default"), MISFITS)
+def test_a_default_that_no_value_of_its_schema_can_be_is_none(
+    registry: SchemaRegistry, described: dict[str, Any], default: Any
+) -> None:
+    schema = {"properties": {"id": {"type": "integer"}, "a": {**described, "default": default}}}
+    in_columns, in_lines = (converted(registry, schema, {"id": 1}, format=format) for format in ("parquet", "json"))
+    assert in_columns.refused == in_lines.refused == {}
+    assert in_columns.parts[0].streams["data"].to_pylist() == [{"id": 1, "a": None}]
+    assert in_lines.parts[0].streams["data"].to_pylist() == [b'{"id": 1}']
+
+
+@pytest.mark.parametrize(("described", "default"), MISFITS)
+def test_only_records_that_lack_a_required_property_are_refused_for_its_misfit_of_a_default(
+    registry: SchemaRegistry, described: dict[str, Any], default: Any
+) -> None:
+    schema = {"properties": {"id": {"type": "integer"}, "a": {**described, "default": default}}, "required": ["a"]}
+    found = converted(registry, schema, {"id": 1})
+    assert "missing required field `a`" in found.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("described", "default", "cell"),
+    [
+        ({"type": "integer"}, 7.0, 7),
+        ({"type": "array", "items": {"type": "integer"}}, [1.0], [1]),
+        ({"properties": {"x": {}}}, {"x": [1]}, {"x": "[1]"}),
+        ({"type": "number"}, 0.1, 0.1),
+        ({}, 5, "5"),
+        ({"type": ["string", "integer"]}, "x", '"x"'),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, 1, "1"),
+        ({"type": "object"}, {"k": 1}, '{"k":1}'),
+        ({"type": "array"}, [1, "x"], '[1,"x"]'),
+        ({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, ["x", 1], '["x",1]'),
+    ],
+)
+def test_a_default_is_read_as_a_value_is(registry: SchemaRegistry, described: Any, default: Any, cell: Any) -> None:
+    schema = {"properties": {"id": {"type": "integer"}, "a": {**described, "default": default}}}
+    found = converted(registry, schema, {"id": 1})
+    assert [row["a"] for row in found.parts[0].streams["data"].to_pylist()] == [cell]
+
+
 def test_a_recursive_property_becomes_the_text_of_its_json(registry: SchemaRegistry) -> None:
     schema = {
         "type": "object",
