@@ -22,6 +22,7 @@ PACKAGE = ROOT / "s3lake"
 
 _IN_ORDER = """
     errors hours scratch interrupts plugins text text.dates
+    records.record_timestamps
     records.schema.columns records.schema.connect_schema records.schema.json_schema_parts
     records.schema.json_schema records.schema.avro
     records.schema.protobuf records.schema.registry records.encode

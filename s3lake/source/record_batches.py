@@ -19,6 +19,8 @@ SCHEMA = pa.schema(
     ]
 )
 """Every column that a batch can have; each costs, so only requested ones are made."""
+KAFKA_SCHEMA = SCHEMA.set(SCHEMA.get_field_index("timestamp"), pa.field("timestamp", pa.timestamp("ms", "UTC")))
+"""The same of Kafka, whose timestamps are milliseconds: microseconds could not hold all that a producer may write."""
 
 
 class OffsetRange(NamedTuple):

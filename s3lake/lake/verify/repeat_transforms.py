@@ -17,7 +17,7 @@ from s3lake.lake.verify.decoded_values import Decoded, MapValue, Pairs, PlainJso
 from s3lake.lake.verify.log import Records, to_records
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.chain.chain import Chain
-from s3lake.source.record_batches import SCHEMA
+from s3lake.source.record_batches import KAFKA_SCHEMA
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -130,13 +130,13 @@ def _to_batch(records: Records) -> pa.RecordBatch:
     columns: dict[str, Sequence[object]] = {
         "partition": [records.partition] * len(records.offsets),
         "offset": records.offsets,
-        "timestamp": [stamp * 1000 for stamp in records.timestamps],
+        "timestamp": records.timestamps,
         "value": records.values,
     }
     if records.keys:
         columns["key"] = records.keys
     if records.headers:
         columns["headers"] = [[{"key": name, "value": value} for name, value in row] or None for row in records.headers]
-    fields = [SCHEMA.field(name) for name in columns]
+    fields = [KAFKA_SCHEMA.field(name) for name in columns]
     arrays = [pa.array(columns[field.name], field.type) for field in fields]
     return pa.record_batch(arrays, schema=pa.schema(fields))

@@ -94,12 +94,15 @@ def preview(
 
 
 def _hours(records: Sequence[KafkaRecord], now_ms: int) -> dict[str, Intervals]:
-    """Per hour, in order, the offsets of each topic-partition that its tile would have."""
-    first = min((record.timestamp for record in records if record.timestamp >= 0), default=now_ms)
+    """Per hour, in order, the offsets of each topic-partition that its tile would have.
+
+    A record that is stamped after all hours, such as in nanoseconds, is in the hour of the record before it.
+    """
+    first = min((record.timestamp for record in records if 0 <= record.timestamp <= hours.LAST_MS), default=now_ms)
     reached: dict[int, str] = {}
     reads: dict[str, dict[int, tuple[int, int]]] = {}
     for record in sorted(records, key=attrgetter("offset")):
-        hour = hours.key_of_ms(max(record.timestamp, first))
+        hour = hours.key_of_ms(max(record.timestamp, first) if record.timestamp <= hours.LAST_MS else first)
         hour = reached[record.partition] = max(hour, reached.get(record.partition, hour))
         start, _ = reads.setdefault(hour, {}).get(record.partition, (record.offset, 0))
         reads[hour][record.partition] = (start, record.offset + 1)

@@ -17,8 +17,8 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.request.in_process_tasks import BATCH_RECORDS, Batches, KafkaRecord, to_record_batch
 from s3lake.text.dates import iso
 
-_LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
-_Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+_LARGEST = 2**63 - 1
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST - 1)]
 _Partition = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 _Milliseconds = Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 

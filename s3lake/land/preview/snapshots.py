@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def build_snapshot(sinks: Sequence[Sink], records: Sequence[KafkaRecord], spark: Spark | None = None) -> dict[str, Any]:
     """Return what each sink that reads a topic of the records makes of them.
 
-    The wallclock of the run is the time of the newest record, so the result is the same every day.
+    The wallclock of the run is the time of the newest record that is in an hour, so the result is the same every day.
 
     Returns:
         By the sink's name: `objects`, the rows by key; `dead_letters`, the refused records; `failed`, true if they
@@ -40,7 +40,7 @@ def build_snapshot(sinks: Sequence[Sink], records: Sequence[KafkaRecord], spark:
         ConfigurationError: no sink reads a topic.
         S3LakeError: a stage failed, not a record.
     """
-    newest = max((record.timestamp for record in records), default=-1)
+    newest = max((record.timestamp for record in records if record.timestamp <= hours.LAST_MS), default=-1)
     snapshot: dict[str, Any] = {}
     for topic in sorted({record.topic for record in records}):
         readers = [sink for sink in sinks if sink.reads(topic)]

@@ -16,7 +16,7 @@ from s3lake.land.spark.spark_jobs import SparkJobs
 from s3lake.land.sql.sql_table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.source.record_batches import HEADERS, SCHEMA
+from s3lake.source.record_batches import HEADERS, KAFKA_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +103,7 @@ def to_record_batch(rows: Sequence[KafkaRecord]) -> pa.RecordBatch:
         [
             pa.array([row.partition for row in rows], pa.int32()),
             pa.array([row.offset for row in rows], pa.int64()),
-            pa.array([row.timestamp * 1000 for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            pa.array([row.timestamp for row in rows], KAFKA_SCHEMA.field("timestamp").type),
             pa.array([row.value for row in rows], pa.binary()),
             pa.array([row.key for row in rows], pa.binary()),
             pa.array(
@@ -111,5 +111,5 @@ def to_record_batch(rows: Sequence[KafkaRecord]) -> pa.RecordBatch:
                 HEADERS,
             ),
         ],
-        schema=SCHEMA,
+        schema=KAFKA_SCHEMA,
     )

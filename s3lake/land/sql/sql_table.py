@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.value_checks import Refusals
+from s3lake.records.record_timestamps import to_epoch_ms
 from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.sql.query import Path, Query, find, read_fields
 from s3lake.source.record_batches import HEADERS
@@ -31,6 +32,8 @@ CELLS: dict[str, Any] = {"b": pa.bool_(), "i": pa.int64(), "d": pa.float64(), "s
 SCALARS = {"BOOLEAN": "b", "BIGINT": "i", "DOUBLE": "d", "STRING": "s"}
 NULL = "VOID"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_MOST_MS = _LARGEST // 1000
+_SPARK_TIMESTAMP = pa.timestamp("us", "UTC")
 RAW: dict[str, Any] = {"key": pa.binary(), "headers": HEADERS}
 KEY: Path = ("_key",)
 
@@ -83,7 +86,8 @@ class Tabulate:
                 ("_topic", pa.string()),
                 ("_partition", pa.int32()),
                 ("_offset", pa.int64()),
-                ("_timestamp", pa.timestamp("us", "UTC")),
+                ("_timestamp", _SPARK_TIMESTAMP),
+                ("__timestamp", pa.int64()),
                 ("__original", pa.binary()),
                 ("__value", pa.binary()),
                 ("__dropped", pa.bool_()),
@@ -135,7 +139,8 @@ class Tabulate:
             "_topic": batch.column("topic") if "topic" in batch.schema.names else [self.topic] * total,
             "_partition": original.column("partition"),
             "_offset": original.column("offset"),
-            "_timestamp": original.column("timestamp"),
+            "_timestamp": self._to_spark(original.column("timestamp"), refused),
+            "__timestamp": to_epoch_ms(original.column("timestamp")),
             "__original": original.column("value"),
             "__value": values,
             "__dropped": dropped,
@@ -146,6 +151,19 @@ class Tabulate:
         cells = [(columns[column.name], column.type) for column in schema]
         arrays = [each if isinstance(each, pa.Array) else pa.array(each, type) for each, type in cells]
         return pa.record_batch(arrays, schema=schema)
+
+    def _to_spark(self, timestamps: pa.TimestampArray, refused: Refusals) -> pa.Array:
+        """Return timestamps of Spark, null beyond them. Adds rows to `refused` if the SQL needs theirs."""
+        milliseconds = to_epoch_ms(timestamps)
+        fits = pc.and_(pc.greater_equal(milliseconds, -_MOST_MS), pc.less_equal(milliseconds, _MOST_MS))
+        if "_timestamp" in self.query.meta:
+            for row in pc.indices_nonzero(pc.fill_null(pc.invert(fits), False)).to_pylist():
+                refused.setdefault(
+                    row,
+                    f"_timestamp is {milliseconds[row]}: Spark's timestamps are at most {_MOST_MS} milliseconds; "
+                    "correct the unit of the producer's timestamps, or leave _timestamp out of the SQL",
+                )
+        return pc.if_else(fits, timestamps, pa.scalar(None, timestamps.type)).cast(_SPARK_TIMESTAMP)
 
     def _read_leaves(
         self, values: pa.BinaryArray, key: pa.BinaryArray, refused: Refusals

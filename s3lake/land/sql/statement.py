@@ -96,7 +96,7 @@ def statement(tabulate: Tabulate, view: str, shapes: Mapping[str, Shape]) -> str
         "_topic AS topic",
         "_partition AS partition",
         "_offset AS offset",
-        "_timestamp AS timestamp",
+        "__timestamp AS timestamp",
         *(f"__{name} AS {name}" for name in RAW if name in tabulate.carried),
         "__original AS original",
         "__value AS value",

@@ -23,11 +23,12 @@ from s3lake.land.task.placed_rows import lay_out, split_tombstones
 from s3lake.land.task.refused_records import RefusedRecords, Witness, log
 from s3lake.land.task.staging import FileRule, Staging
 from s3lake.land.task.task_output import TaskOutput
-from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, read_timestamps_ms, take_rows
+from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.layout.object_keys import KeyLayout
+from s3lake.records.record_timestamps import to_epoch_ms
 from s3lake.records.schema.columns.limits import HAS_LARGE, IN_TABLE
 from s3lake.records.schema.columns.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.records.schema.columns.union import merge_columns
@@ -292,7 +293,7 @@ def count_records(
         landed: rows that are staged.
         unplaced: rows that have no place in the layout.
     """
-    offsets, timestamps = batch.column("offset"), read_timestamps_ms(batch)
+    offsets, timestamps = batch.column("offset"), to_epoch_ms(batch.column("timestamp"))
     return Read(
         offsets[0].as_py(),
         offsets[-1].as_py() + 1,

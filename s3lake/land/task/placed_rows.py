@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.land.task.staging import StagingRows, Streams
-from s3lake.land.task.transformed_batch import read_timestamps_ms, take_rows
+from s3lake.land.task.transformed_batch import take_rows
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.rows.parts_by_schema import Part
 from s3lake.records.layout.elements import RecordColumns
 from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.layout.pieces import NoObjectKeyError
+from s3lake.records.record_timestamps import to_epoch_ms
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def lay_out(keys: KeyLayout, partition: int, rows: ConvertedRows, *, by_span: bo
     Args:
         by_span: a file's rows lie within a span of time, which may be the time of a field.
     """
-    placed = StagingRows(rows.records.column("offset"), read_timestamps_ms(rows.records), rows.streams)
+    placed = StagingRows(rows.records.column("offset"), to_epoch_ms(rows.records.column("timestamp")), rows.streams)
     group = None if rows.are_tombstones else keys.fixed_group(partition)
     if group is not None:
         return PlacedRows(placed, group)
@@ -124,7 +125,7 @@ def _list_columns(keys: KeyLayout, rows: ConvertedRows) -> RecordColumns:
         values=rows.values.to_pylist() if keys.needs("value") else (),
         keys=(records.column("key") if rows.keys is None else rows.keys).to_pylist() if keys.needs("key") else (),
         headers=records.column("headers").to_pylist() if keys.needs("header") else (),
-        timestamps=read_timestamps_ms(records).to_pylist() if keys.needs("timestamp") else (),
+        timestamps=to_epoch_ms(records.column("timestamp")).to_pylist() if keys.needs("timestamp") else (),
         schemas=schemas,
         topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
         times=() if rows.times is None else rows.times.to_pylist(),

@@ -11,9 +11,9 @@ import pyarrow as pa
 from s3lake.errors import printable
 from s3lake.index.commit.dead_letter_reasons import ReasonTally
 from s3lake.land.task.staging import Staging
-from s3lake.land.task.transformed_batch import read_timestamps_ms
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.dead_letter_lines import DeadLetter
+from s3lake.records.record_timestamps import to_epoch_ms
 from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTarget
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class RefusedRecords:
         refused = rows.take(pa.array(refusals, pa.int64()))
         columns = (
             refused.column("offset"),
-            read_timestamps_ms(refused),
+            to_epoch_ms(refused.column("timestamp")),
             *map(refused.column, ("key", "value", "headers")),
         )
         reasons = map(printable, refusals.values())  # they quote what strangers wrote, such as half a character
@@ -79,7 +79,7 @@ class RefusedRecords:
 
 def log(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals, *, place: bool) -> None:
     """Log which rows are refused, and why; with `place`, also when they were written."""
-    offsets, stamps = rows.column("offset"), read_timestamps_ms(rows)
+    offsets, stamps = rows.column("offset"), to_epoch_ms(rows.column("timestamp"))
     for row, reason in refusals.items():
         timestamp = f", timestamp {stamps[row]}" if place else ""
         where = f"{keys.topic}, partition {partition}, offset {offsets[row]}{timestamp}, stage {stage}"

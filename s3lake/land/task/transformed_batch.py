@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.keys_and_values import Column
@@ -96,11 +95,6 @@ def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:
 
 def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
-
-
-def read_timestamps_ms(rows: pa.RecordBatch) -> pa.Array:
-    """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
-    return pc.divide(rows.column("timestamp").view(pa.int64()), 1000)
 
 
 def take_rows(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:

@@ -45,7 +45,6 @@ typedef struct {
 
 enum { END_OF_LOG = -191 };
 
-static const int64_t LONGEST_MS = INT64_MAX / 1000; /* what microseconds can hold; a producer may stamp anything */
 
 /* The sizes of the structs, which columns.py compares with its own. */
 const int64_t struct_sizes[] = {sizeof(message), sizeof(functions), sizeof(batch), sizeof(columns)};
@@ -107,7 +106,7 @@ static void add_bytes(column *c, const void *bytes, size_t size) {
 }
 
 /* Fill the columns with the rows of the batch that was measured, and destroy its messages. */
-void fill(message **messages, int64_t end, const functions *f, const batch *b, columns *c) {
+void fill_columns(message **messages, int64_t end, const functions *f, const batch *b, columns *c) {
   clear(&c->value, b->rows);
   clear(&c->key, b->rows);
   clear(&c->headers, b->rows);
@@ -117,10 +116,7 @@ void fill(message **messages, int64_t end, const functions *f, const batch *b, c
     message *m = messages[i];
     if (m->error == 0 && m->offset < end) {
       if (c->offset.data) add_number(&c->offset, m->offset);
-      if (c->timestamp.data) {
-        int64_t stamp_ms = f->timestamp(m, NULL);
-        add_number(&c->timestamp, 1000 * (stamp_ms > LONGEST_MS ? LONGEST_MS : max(stamp_ms, -LONGEST_MS)));
-      }
+      if (c->timestamp.data) add_number(&c->timestamp, f->timestamp(m, NULL));
       if (c->value.data) add_bytes(&c->value, m->value, m->value_size);
       if (c->key.data) add_bytes(&c->key, m->key, m->key_size);
       if (c->headers.data) {

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from s3lake.source.kafka.librdkafka import Message, PolledMessages, load_librdkafka
-from s3lake.source.record_batches import HEADERS, SCHEMA, OffsetRange
+from s3lake.source.record_batches import HEADERS, KAFKA_SCHEMA, OffsetRange
 
 LIBRARY = Path(__file__).with_name("libcolumns.so")
 """What `hatch_build.py` compiles."""
 
 _END_OF_LOG = -191
-_LONGEST_MS = (2**63 - 1) // 1000  # what microseconds can hold; a producer may stamp anything
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +40,9 @@ class PolledBatch(NamedTuple):
 
 
 Take = Callable[[PolledMessages, OffsetRange, Sequence[str], int], PolledBatch]
-"""Takes messages up to the first that is an error, and destroys them: the records of a range, with some of `SCHEMA`.
+"""Takes messages up to the first that is an error, and destroys them: the records of a range.
+
+They have some of the columns of `KAFKA_SCHEMA`.
 
 A batch ends before the record that would make it larger than so many bytes, but has one record at least.
 """
@@ -88,7 +89,7 @@ class CompiledTake:
         rd, library = load_librdkafka(), ctypes.CDLL(str(path))
         sizes = [ctypes.sizeof(struct) for struct in (Message, _Functions, _Batch, _Columns)]
         try:
-            self._measure, self._fill = library.measure, library.fill
+            self._measure, self._fill = library.measure, library.fill_columns
             compiled_sizes = list((ctypes.c_int64 * len(sizes)).in_dll(library, "struct_sizes"))
         except (AttributeError, ValueError):
             compiled_sizes = []
@@ -147,7 +148,7 @@ def _build_batch(
             return pa.repeat(pa.scalar(partition, pa.int32()), batch.rows)
         valid, offsets, data = buffers[name]
         if name in ("offset", "timestamp"):
-            return pa.Array.from_buffers(SCHEMA.field(name).type, batch.rows, [valid, data])
+            return pa.Array.from_buffers(KAFKA_SCHEMA.field(name).type, batch.rows, [valid, data])
         if name != "headers":
             return pa.Array.from_buffers(pa.binary(), batch.rows, [valid, offsets, data])
         names, values = (
@@ -184,12 +185,11 @@ def take_in_python(
                 if rows and total + size > most_bytes:
                     break
                 total += size
-                stamp_ms = max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS))
                 rows.append(
                     {
                         "partition": offset_range.partition,
                         "offset": offset,
-                        "timestamp": 1000 * stamp_ms,
+                        "timestamp": rd.message_timestamp(address, None),
                         "value": _copy(message.value, message.value_size),
                         "key": _copy(message.key, message.key_size),
                         "headers": headers and [(name.decode(errors="replace"), value) for name, value in headers],
@@ -200,7 +200,7 @@ def take_in_python(
     messages.destroy(taken)
     if not rows:
         return PolledBatch(None, next_offset, 0)
-    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    schema = pa.schema([KAFKA_SCHEMA.field(name) for name in columns])
     return PolledBatch(pa.RecordBatch.from_pylist(rows, schema), next_offset, total)
 
 

@@ -11,6 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.preview import Preview, preview
 from s3lake.land.preview.record_lines import read_record_lines
 from s3lake.land.request.in_process_tasks import KafkaRecord
+from s3lake_tests.kit.connect_messages import connect_message, struct
 
 MIDNIGHT, ONE = "t/date=1970-01-01/hour=00", "t/date=1970-01-01/hour=01"
 
@@ -62,6 +63,45 @@ def test_each_topic_partition_has_its_own_edge() -> None:
         f"{ONE}/0-000000000007.json": b"7\n",
         f"{MIDNIGHT}/1-000000000003.json": b"3\n4\n",
     }
+
+
+YEAR_10000_MS, IN_NANOSECONDS = 253_402_300_800_000, 1_795_342_500_000_000_000
+
+
+@pytest.mark.parametrize("stamp", [YEAR_10000_MS, IN_NANOSECONDS, 2**63 - 1])
+def test_a_record_that_is_stamped_after_all_hours_is_in_the_hour_that_was_under_way(stamp: int) -> None:
+    rows = [record(0, b"0", timestamp=HOUR_MS), record(1, b"1", timestamp=stamp), record(2, b"2", timestamp=HOUR_MS)]
+    assert bodies(preview(sink(), "t", rows)) == {f"{ONE}/0-000000000000.json": b"0\n1\n2\n"}
+
+
+STAMPED = {"transforms": ({"type": "InsertField$Value", "options": {"timestamp.field": "at"}},)}
+METADATA = {"topic": "t", "partition": 0, "offset": 0, "timestamp": IN_NANOSECONDS}
+
+
+@pytest.mark.parametrize(
+    ("settings", "value", "line"),
+    [
+        ({"envelope": {"fields": ("metadata",)}}, b"{}", {"metadata": METADATA}),
+        (
+            {"envelope": {"style": "flat", "fields": ("timestamp",)}},
+            b"{}",
+            {"timestamp": "+56894109-01-05T08:00:00Z"},
+        ),
+        ({"envelope": {"style": "flat", "fields": ("timestamp",)}, "format": {"type": "csv"}}, b"{}", IN_NANOSECONDS),
+        (STAMPED, b"{}", {"at": IN_NANOSECONDS}),
+        (STAMPED | {"converter": {"value": "connect_json"}}, connect_message(struct(), {}), {"at": IN_NANOSECONDS}),
+    ],
+    ids=["record", "flat", "flat in csv", "transform", "transform of a schema"],
+)
+def test_a_timestamp_in_nanoseconds_is_landed_as_it_is(settings: dict[str, Any], value: bytes, line: object) -> None:
+    (body,) = bodies(preview(sink(**settings), "t", [record(0, value, timestamp=IN_NANOSECONDS)])).values()
+    assert json.loads(body) == line
+
+
+def test_a_dead_letter_has_a_timestamp_in_nanoseconds_as_it_is() -> None:
+    rows = [record(0, b"{", timestamp=IN_NANOSECONDS)]
+    (dead_letter,) = bodies(preview(sink(errors={"tolerance": "all"}), "t", rows)).values()
+    assert json.loads(dead_letter)["timestamp"] == IN_NANOSECONDS
 
 
 # Records as lines
@@ -125,7 +165,7 @@ def test_records_that_are_left_out_follow(tmp_path: Path) -> None:
         ({"topic": "t", "offset": -1}, r"Expected `int` >= 0 - at `\$\.offset`"),
         ({"topic": "t", "partition": 2**31}, r"Expected `int` <= 2147483647 - at `\$\.partition`"),
         ({"topic": "t", "offset": "1"}, r"Expected `int | null`, got `str` - at `\$\.offset`".replace("|", r"\|")),
-        ({"topic": "t", "timestamp": 2**63}, r"Expected `int` <= 9223372036854774 - at `\$\.timestamp`"),
+        ({"topic": "t", "timestamp": 2**63}, r"Expected `int` <= 9223372036854775807 - at `\$\.timestamp`"),
         ({"topic": "t", "key": {"base64": "?"}}, "base64 '?'"),
         ({"topic": "t", "headers": ["a"]}, r"got `str` - at `\$\.headers\[0\]`"),
     ],

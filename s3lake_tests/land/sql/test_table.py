@@ -9,7 +9,7 @@ import pytest
 from s3lake.land.request import sql_job
 from s3lake.land.sql.sql_table import Tabulate
 from s3lake.records.transform.sql import parser
-from s3lake.source.record_batches import SCHEMA
+from s3lake.source.record_batches import KAFKA_SCHEMA, SCHEMA
 
 ROUNDED = "an integer that SQL would round to a double: BIGINT has 64 bits, and a double 53"
 
@@ -57,6 +57,32 @@ def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
 def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> None:
     built = table(Tabulate("t", "bytes", "json", parser.parse_sql("id + 1", None)), {"value": value})
     assert built.column("__refused").to_pylist() == [reason]
+
+
+IN_NANOSECONDS = 1_795_342_500_000_000_000
+
+
+def stamped(select: str, *stamps: int) -> pa.RecordBatch:
+    rows = [{"partition": 0, "offset": 0, "value": b"{}", "timestamp": stamp} for stamp in stamps]
+    tabulate = Tabulate("t", "bytes", "json", parser.parse_sql(select, None))
+    (built,) = tabulate([pa.RecordBatch.from_pylist(rows, KAFKA_SCHEMA)])
+    return built
+
+
+def test_a_record_keeps_a_timestamp_that_spark_cannot_hold() -> None:
+    built = stamped("id + 1 AS n", 1_500, IN_NANOSECONDS, -1)
+    assert built.column("__timestamp").to_pylist() == [1_500, IN_NANOSECONDS, -1]
+    assert built.column("__refused").to_pylist() == [None, None, None]
+
+
+def test_a_record_is_refused_if_sql_takes_its_timestamp_and_spark_cannot_hold_it() -> None:
+    built = stamped("_timestamp AS at", 1_500, IN_NANOSECONDS, -1)
+    assert built.column("__refused").to_pylist() == [
+        None,
+        f"_timestamp is {IN_NANOSECONDS}: Spark's timestamps are at most 9223372036854775 milliseconds; correct the "
+        "unit of the producer's timestamps, or leave _timestamp out of the SQL",
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("field", "shown"), [("password", "…"), ("other", "'hunter2'")])

@@ -22,21 +22,20 @@ from s3lake.land.hour.landing import land
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.record_batches import SCHEMA, OffsetRange
+from s3lake.source.record_batches import KAFKA_SCHEMA, OffsetRange
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.inline import body, inline, verified
 from s3lake_tests.source.kafka import mock_broker
 from s3lake_tests.source.kafka.mock_broker import Writer, WrittenRecord
 
 ROOT = Path(__file__).parents[3]
-LONGEST_MS = (2**63 - 1) // 1000
 NAMES = st.binary(max_size=5).filter(lambda name: 0 not in name)
 RECORDS = st.builds(
     WrittenRecord,
     st.none() | st.binary(max_size=20),
     st.none() | st.binary(max_size=5),
     st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=5)), max_size=4),
-    st.sampled_from([1, 1_700_000_000_000, LONGEST_MS, 2**63 - 1]),
+    st.sampled_from([1, 1_700_000_000_000, 1_700_000_000_000_000_000, 2**63 - 1]),
 )
 
 
@@ -58,16 +57,16 @@ def read(
     bounded: Take = lambda messages, wanted, columns, _: take(messages, wanted, columns, most_bytes)  # noqa: E731
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reader, "choose_take", lambda: bounded)
-        return list(KafkaReader(servers).batches(topic, [OffsetRange(0, *span)], SCHEMA.names))
+        return list(KafkaReader(servers).batches(topic, [OffsetRange(0, *span)], KAFKA_SCHEMA.names))
 
 
 def rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
-    return pa.Table.from_batches(batches, SCHEMA).cast(unscaled()).to_pylist()
+    return pa.Table.from_batches(batches, KAFKA_SCHEMA).cast(unscaled()).to_pylist()
 
 
 def unscaled() -> pa.Schema:
     """The schema with timestamps as numbers, because Python has none so late."""
-    return SCHEMA.set(SCHEMA.get_field_index("timestamp"), pa.field("timestamp", pa.int64()))
+    return KAFKA_SCHEMA.set(KAFKA_SCHEMA.get_field_index("timestamp"), pa.field("timestamp", pa.int64()))
 
 
 def expected(offset: int, record: WrittenRecord) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def expected(offset: int, record: WrittenRecord) -> dict[str, Any]:
     return {
         "partition": 0,
         "offset": offset,
-        "timestamp": min(record.stamp_ms, LONGEST_MS) * 1000,
+        "timestamp": record.stamp_ms,
         "value": record.value,
         "key": record.key,
         "headers": headers or None,
@@ -126,7 +125,7 @@ def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(reader, "choose_take", lambda: take)
             (batch,) = KafkaReader(writer.servers).batches("columns", [OffsetRange(0, 0, 1)], names)
-        assert batch.schema == pa.schema([SCHEMA.field(name) for name in names])
+        assert batch.schema == pa.schema([KAFKA_SCHEMA.field(name) for name in names])
 
 
 @pytest.mark.long
@@ -221,3 +220,24 @@ def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafk
     ]
     report = verified(config, target)
     assert (report.landed, report.differences) == (3, ())
+
+
+@pytest.mark.parametrize("settings", ["format: {type: json}", "format: {type: parquet}", "errors: {tolerance: all}"])
+def test_a_record_that_is_stamped_in_nanoseconds_lands_with_its_timestamp(kafka: EmbeddedKafka, settings: str) -> None:
+    topic, is_refused = f"nanoseconds-{os.urandom(8).hex()}", "tolerance" in settings
+    stamps = [at(START, 1), at(START, 2) * 1_000_000, 2**63 - 1]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    config = native.load_text(
+        f"kafka: {{bootstrap_servers: '{kafka.bootstrap_servers}'}}\n"
+        f"sinks:\n  - {{name: events, topics: [{topic}], bucket: lake, start: {START}, {settings},"
+        " envelope: {fields: [value, metadata]}}\n",
+        "f",
+    )
+    with mock_broker.connect(kafka.bootstrap_servers) as writer:
+        writer.write(topic, *[WrittenRecord(b"{" if is_refused else b'{"a":1}', None, [], stamp) for stamp in stamps])
+    target = inline(config, topic, MemoryStore("lake"), lambda: at(START, 30))
+    land(target, [START])
+    report = verified(config, target)
+    assert (report.landed, report.dead_letters) == ((0, 3) if is_refused else (3, 0))
+    assert report.differences == ()

@@ -19,7 +19,7 @@ from s3lake.source.kafka import reader
 from s3lake.source.kafka.columns import take_in_python
 from s3lake.source.kafka.librdkafka import Consumer, PolledMessages
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.record_batches import SCHEMA, OffsetRange
+from s3lake.source.record_batches import KAFKA_SCHEMA, OffsetRange
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import Topics
 from s3lake_tests.kit.processes import until
@@ -57,7 +57,7 @@ class WrittenTopic:
 
     def table(self, start: int, end: int, columns: Sequence[str] = ("offset", "value")) -> pa.Table:
         found = self.brokers.batches(self.topic, [OffsetRange(0, start, end)], columns)
-        return pa.Table.from_batches(found, pa.schema([SCHEMA.field(name) for name in columns]))
+        return pa.Table.from_batches(found, pa.schema([KAFKA_SCHEMA.field(name) for name in columns]))
 
     def values(self, start: int, end: int) -> dict[int, bytes | None]:
         """Values by offset."""
@@ -210,10 +210,10 @@ def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
 
 
 class TestRecords:
-    @pytest.mark.parametrize("stamp_ms", [-5000, -1, 1, 253_402_300_800_000, 2**62 // 1000])
+    @pytest.mark.parametrize("stamp_ms", [-5000, -1, 1, 253_402_300_800_000, 1_700_000_000_000_000_000, 2**63 - 1])
     def test_keep_any_timestamp(self, log: WrittenTopic, stamp_ms: int) -> None:
         log.write(b"x", stamp_ms=stamp_ms)
-        assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms * 1000]
+        assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms]
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:

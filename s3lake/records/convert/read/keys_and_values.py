@@ -15,6 +15,7 @@ from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS, ConverterRequest, ConverterSpec
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode import json_texts
+from s3lake.records.record_timestamps import to_epoch_ms
 from s3lake.records.schema.avro import write_schema
 from s3lake.records.schema.columns.details import drop_connect_detail
 from s3lake.records.schema.columns.time_units import find_time
@@ -287,8 +288,8 @@ class Rows:
 
     @property
     def timestamps(self) -> pa.Int64Array:
-        """The records' timestamps in epoch milliseconds; Spark gives microseconds."""
-        return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
+        """The records' timestamps in epoch milliseconds."""
+        return to_epoch_ms(self.kafka.column("timestamp"))
 
 
 def read_column(converter: str, raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusals]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.keys_and_values import Column, Schemas
+from s3lake.records.record_timestamps import NO_TIMESTAMP, to_epoch_ms
 from s3lake.records.schema.connect_schema import Schema
 from s3lake.records.transform.chain.chain import Chain
 from s3lake.records.transform.chain.header_column import (
@@ -38,8 +39,6 @@ from s3lake.records.transform.step.record_values import (
     make_unit_marker,
 )
 from s3lake.text.masking import strip_values
-
-_NO_TIMESTAMP_US = -1000
 
 
 class Transformed(NamedTuple):
@@ -157,11 +156,10 @@ class _Run:
         tombstones = batch.column("value").is_null().to_pylist() if "tombstone" in reads else repeat(False)
         existing = read_headers(batch.column("headers")) if "headers" in reads else None
         places = (batch.column(name).to_pylist() for name in ("partition", "offset"))
-        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
+        times = list_timestamps(batch)
         columns = zip(times, *places, *sides, tombstones, strict=False)
-        for row, (microseconds, partition, offset, key, value, tombstone) in enumerate(columns):
+        for row, (record.timestamp, partition, offset, key, value, tombstone) in enumerate(columns):
             record.topic, record.partition, record.offset = self.topic, partition, offset
-            record.timestamp = to_milliseconds(microseconds)
             record.key, record.value = NOT_READ, None if tombstone else NOT_READ
             record.headers = [] if existing is None else existing[row]
             yield row, key, value
@@ -203,6 +201,7 @@ def encode_changed_side(after: Any, before: Any, raw: bytes | None, converter: s
     return encode(decode_side(raw, converter) if after is NOT_READ else after)
 
 
-def to_milliseconds(microseconds: int | None) -> int | None:
-    """Return a timestamp in milliseconds; None if Kafka has none."""
-    return None if microseconds is None or microseconds == _NO_TIMESTAMP_US else microseconds // 1000
+def list_timestamps(batch: pa.RecordBatch) -> list[int | None]:
+    """Return the records' timestamps in milliseconds, None for those to which Kafka gives none."""
+    stamps = to_epoch_ms(batch.column("timestamp")).to_pylist()
+    return [None if stamp == NO_TIMESTAMP else stamp for stamp in stamps]

@@ -24,7 +24,7 @@ from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.schema.columns.types import Struct
 from s3lake.records.transform.chain.chain import Chain, Link
 from s3lake.records.transform.chain.header_column import append_headers, read_headers, replace_column
-from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, encode_changed_side, to_milliseconds
+from s3lake.records.transform.chain.one_by_one import Transformed, apply_links, encode_changed_side, list_timestamps
 from s3lake.records.transform.step import group_values
 from s3lake.records.transform.step.record import Record, Step
 from s3lake.records.transform.step.record_values import NOT_READ, Header, Side, TransformError, decode_side
@@ -182,7 +182,7 @@ class TypedRun:
     def _list_records(self, group: Group) -> Iterator[Record]:
         """Yield the records of a group; of keys and values with a schema they show only whether they are null."""
         record = Record(self.topic, self.wallclock_ms)
-        stamps = group.kafka.column("timestamp").cast(pa.int64()).to_pylist()
+        stamps = list_timestamps(group.kafka)
         places = (group.kafka.column(name).to_pylist() for name in ("partition", "offset"))
         sides = (
             _mark_nulls(side) if isinstance(side, Typed) else repeat(NOT_READ) if side is None else side
@@ -191,8 +191,7 @@ class TypedRun:
         topics = repeat(self.topic) if group.topics is None else group.topics
         headers_of = repeat([]) if group.headers is None else group.headers
         columns = zip(stamps, *places, *sides, topics, headers_of, strict=False)
-        for microseconds, record.partition, record.offset, record.key, record.value, topic, headers in columns:
-            record.timestamp = to_milliseconds(microseconds)
+        for record.timestamp, record.partition, record.offset, record.key, record.value, topic, headers in columns:
             record.topic, record.headers = topic, list(headers)
             yield record
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.records.convert.read.arrays import Misfit
+from s3lake.records.record_timestamps import NO_TIMESTAMP, to_epoch_ms
 from s3lake.records.schema.columns.arrow_types import arrow_type
 from s3lake.records.schema.columns.details import Detail, set_property
 from s3lake.records.schema.columns.types import List, Map, Primitive, Struct
@@ -39,7 +40,6 @@ from s3lake.records.transform.step.schema_group import (
     to_typed,
 )
 
-_EPOCH_US = 1000
 _NAME, _VERSION = "connect.name", "connect.version"  # as Confluent's AvroData has them in a schema of Avro
 _INSERTED = {
     "topic": Primitive.STRING,
@@ -81,10 +81,9 @@ def list_parts(group: Group, source: str, static: str) -> pa.Array:
         case "static":
             return group_values.repeat(static, Primitive.STRING, len(group))
         case "timestamp":
-            stamps = group.kafka.column("timestamp").cast(pa.int64())
-            is_known = pc.not_equal(stamps, -_EPOCH_US)
-            stamps = pc.if_else(is_known, stamps, pa.scalar(None, pa.int64()))
-            return pc.divide(stamps, _EPOCH_US).cast(arrow_type(Primitive.TIMESTAMP))
+            stamps = to_epoch_ms(group.kafka.column("timestamp"))
+            is_known = pc.not_equal(stamps, NO_TIMESTAMP)
+            return pc.if_else(is_known, stamps, pa.scalar(None, pa.int64())).cast(arrow_type(Primitive.TIMESTAMP))
     return group.kafka.column(source).cast(arrow_type(_INSERTED[source]))
 
 
