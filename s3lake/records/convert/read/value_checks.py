@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.records.convert.read import json_check
+from s3lake.records.convert.read.foreign_bytes import add_cause, explain_json
 
 Refusals = dict[int, str]
 """Row of a batch -> why its record is refused."""
@@ -117,9 +118,9 @@ def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
     except RecursionError:
         return "nested too deeply"
     except UnicodeDecodeError as error:
-        return f"not UTF-8: byte {error.start} is 0x{value[error.start]:02x}"
+        return add_cause(value, f"not UTF-8: byte {error.start} is 0x{value[error.start]:02x}")
     except msgspec.DecodeError as error:
-        return str(error) if value.strip() else "empty value"
+        return explain_json(value, str(error)) if value.strip() else "empty value"
     return None
 
 

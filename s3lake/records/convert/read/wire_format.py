@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, TransientError, printable
+from s3lake.records.convert.read.foreign_bytes import explain_unframed
 from s3lake.records.convert.read.keys_and_values import Numbers
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.column_bytes import offsets_of, slice_values
@@ -100,7 +101,5 @@ def strip_header(raw: pa.BinaryArray) -> pa.BinaryArray:
 def _explain_header(value: bytes) -> str:
     if len(value) < HEADER:
         return f"{len(value)} bytes are too few: a zero byte and the schema's id in four are expected"
-    return (
-        f"the first byte is 0x{value[0]:02x}, not 0x00, so it was not written with a Schema Registry's serializer: "
-        "look which converter fits"
-    )
+    reason = f"the first byte is 0x{value[0]:02x}, not 0x00: no schema id of a registry is before the value"
+    return explain_unframed(value, reason)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from s3lake.records.schema.registry.bounded_http import Answer
 
 _ROUNDS = 3
+_OF_FOUR = "apicurio.registry.id-handler is …Legacy4ByteIdHandler"
 PAUSE_S = 0.3
 """Seconds before a request is repeated first; each further pause is twice as long, as far as the connection allows."""
 _UNKNOWN_S = 30.0  # how long an id counts as unknown: one that was registered meanwhile must be found
@@ -150,6 +151,10 @@ class Client:
             registered = self._resolve(self._get(f"schemas/ids/{number}"))
         except UnknownSchema as error:
             reason = f"schema id {number}: {error}"
+            if number == 0:
+                reason += (
+                    ": no registry gives this id; Apicurio's serializers write ids of eight bytes unless " + _OF_FOUR
+                )
             if len(self._unknown) >= _MOST_UNKNOWN:
                 self._unknown.clear()
             self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)

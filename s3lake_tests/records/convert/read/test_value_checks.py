@@ -74,12 +74,38 @@ def test_one_json_value_passes(value: bytes) -> None:
         (b'{"a":"\xff"}', "not UTF-8: byte 6 is 0xff"),
         (b'"\xed\xa0\x80"', "not UTF-8: byte 1 is 0xed"),
         (b"[" * 200_000, "nested too deeply"),
-        (b'{"a":"\\ud800"}', "truncated"),
+        (b'{"a":"\\ud800"}', "the surrogate '\\ud800' alone"),
         (b'"\\\\ud800 \\ud83d\\ude00 \\uDC00"', "surrogate"),
     ],
 )
 def test_bytes_that_are_not_exactly_one_json_value_are_refused_with_a_reason(value: bytes, why: str) -> None:
     assert why in check_json(binary(value))[0]
+
+
+NO_JSON = [
+    (b'\xef\xbb\xbf{"a":1}', "a byte order mark: have the producer leave it out"),
+    ('{"a":1}'.encode("utf-16"), "it looks like UTF-16"),
+    (b"\x1f\x8b\x08\x00\x00\x00", "it looks like gzip"),
+    (b'{"a":NaN}', "NaN is no value of JSON: have the producer write null or a text"),
+    (b"[1,-Infinity]", "-Infinity is no value of JSON"),
+    (b'{"a":"NaN",b":1}', "malformed"),
+    (b'\0\0\0\0\1{"a":1}', "a Schema Registry's serializer: set the converter avro, json_schema or protobuf"),
+    (b"\0\0\0\0\1\x02\xff\xff", "a Schema Registry's serializer"),
+    (b"\3\0" + bytes(16) + b"\xff", "AWS Glue's serializer"),
+    (b"\xc3\1" + bytes(8), "Avro's single-object encoding"),
+    (b'"\\ud83dx"', "the surrogate '\\ud83d' alone"),
+    (b'"x\\udc00"', "the surrogate '\\udc00' alone"),
+]
+
+
+@pytest.mark.parametrize(("value", "why"), NO_JSON)
+def test_bytes_of_a_known_kind_are_refused_with_cause_and_remedy(value: bytes, why: str) -> None:
+    assert why in check_json(binary(value))[0]
+
+
+@pytest.mark.parametrize("value", [b'{"a":"NaN"', b'{"a":"\\\\ud800"'])
+def test_a_value_that_is_cut_off_is_reported_as_such(value: bytes) -> None:
+    assert check_json(binary(value))[0] == "Input data was truncated"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_only_the_value_that_is_not_a_message_is_refused(registry: SchemaRegistr
     assert "it has no message 7" in reasons[2]
     assert "end too early" in reasons[3]
     assert reasons[4] == reasons[5] == "-1 is not an index of a message: it was written by another serializer"
-    assert "was not written with a Schema Registry's serializer" in reasons[6]
+    assert "no schema id of a registry is before the value" in reasons[6]
 
 
 REQUIRED = """
