@@ -18,7 +18,7 @@ from uuid import UUID
 from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.lake.form import shape_of
-from s3lake.lake.objects import content
+from s3lake.lake.objects import content, open_columns
 from s3lake.lake.objects.shape import ObjectShape
 from s3lake.land.preview import preview
 
@@ -77,21 +77,46 @@ def compare_snapshots(expected: str, actual: str) -> list[str]:
 def read_shown_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
     """Return the rows of an object: of a table by column, of JSON as it is, of other texts the lines.
 
-    Bytes are text if they are UTF-8, else `{"base64": …}`, as in files of records.
+    Bytes are text if they are UTF-8, else `{"base64": …}`, as in files of records. Of a table with a date that Python
+    does not have, all dates and times that it does not have are numbers.
     """
     shape = _find_shape(sink, key)
-    match shape.format:
-        case "parquet":
-            import pyarrow.parquet as pq
-
-            return [_to_json(row) for row in pq.read_table(io.BytesIO(body)).to_pylist()]
-        case "avro":
-            import fastavro
-
-            rows = map(_to_json, fastavro.reader(io.BytesIO(body)))
-            return [{shape.bare_column: row} for row in rows] if shape.bare_column else list(rows)
+    if shape.in_columns and shape.format != "csv":
+        try:
+            return _read_table(shape, body)
+        except (OverflowError, ValueError):  # a year before 1 or after 9999
+            rows = chain.from_iterable(batch.to_struct_array() for batch in open_columns(shape, body, key).batches)
+            return list(map(_show, rows))
     read = json.loads if shape.format in ("json", "json_array") else _to_json
     return list(map(read, chain.from_iterable(content.split_records(shape, body, key))))
+
+
+def _read_table(shape: ObjectShape, body: bytes) -> list[Any]:
+    if shape.format == "parquet":
+        import pyarrow.parquet as pq
+
+        return [_to_json(row) for row in pq.read_table(io.BytesIO(body)).to_pylist()]
+    import fastavro
+
+    rows = map(_to_json, fastavro.reader(io.BytesIO(body)))
+    return [{shape.bare_column: row} for row in rows] if shape.bare_column else list(rows)
+
+
+def _show(scalar: Any) -> Any:
+    """Return a value of an Arrow column as it is shown."""
+    import pyarrow as pa
+
+    match scalar:
+        case pa.MapScalar() if scalar.is_valid:
+            return [[_show(entry["key"]), _show(entry["value"])] for entry in scalar.values]
+        case pa.StructScalar() if scalar.is_valid:
+            return {name: _show(inner) for name, inner in scalar.items()}
+        case pa.ListScalar() if scalar.is_valid:
+            return list(map(_show, scalar))
+    try:
+        return _to_json(scalar.as_py())
+    except (OverflowError, ValueError):
+        return scalar.value
 
 
 def _find_shape(sink: Sink, key: str) -> ObjectShape:

@@ -8,7 +8,9 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
 from s3lake.land.request.in_process_tasks import KafkaRecord
+from s3lake_tests.kit.connect_messages import connect_message, struct
 
+LOGICAL = "org.apache.kafka.connect.data."
 TEN_MS = 1_795_342_500_000
 KEY = "orders/date=2026-11-22/hour=10/0-000000000000.json"
 VALUE = b'{"id": 1, "at": "x"}'
@@ -47,6 +49,30 @@ def test_instants_decimals_and_bytes_are_text() -> None:
     value = b'{"at": "2026-11-22T10:15:00Z", "price": "1.50", "raw": "AP8="}'
     (rows,) = snapshot(record(value), format={"type": "parquet"}, columns=columns)["objects"].values()
     assert rows == [{"at": "2026-11-22T10:15:00+00:00", "price": "1.50", "raw": {"base64": "AP8="}}]
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize("ms", [-62_135_596_800_001, 253_402_300_800_000, 9_223_372_036_825_200, 2**63 - 1])
+def test_a_time_that_python_does_not_have_is_a_number(format: str, ms: int) -> None:
+    at, day = {"type": "int64", "name": f"{LOGICAL}Timestamp"}, {"type": "int32", "name": f"{LOGICAL}Date"}
+    fields = [
+        {**at, "field": "at"},
+        {**day, "field": "day"},
+        {"field": "all", "type": "array", "items": at},
+        {"field": "by", "type": "map", "keys": {"type": "string"}, "values": at},
+        {"field": "raw", "type": "bytes"},
+    ]
+    value = {"at": ms, "day": 1, "all": [0, ms], "by": {"k": ms}, "raw": "AP8="}
+    message = connect_message(struct(*fields), value)
+    found = snapshot(record(message), format={"type": format}, converter={"value": "connect_json"})
+    (((row,),),) = (found["objects"].values(),)
+    assert row == {
+        "at": ms,
+        "day": "1970-01-02",
+        "all": ["1970-01-01T00:00:00+00:00", ms],
+        "by": [["k", ms]],
+        "raw": {"base64": "AP8="},
+    }
 
 
 def test_a_snapshot_has_the_rows_of_sidecars() -> None:
