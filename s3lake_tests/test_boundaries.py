@@ -60,6 +60,7 @@ VERIFY_MAY_IMPORT = {
     "errors": "",
     "hours": "",
     "index.plan.tile": "a document of the index",
+    "index.plan.counts": "the counts of a document of the index",
     "index.plan.hour_grid": "the hours of a range, by the clock",
     "index.plan.stamps": "the sentences of notices, as a landing has them",
     "index.commit.documents": "documents of the index",

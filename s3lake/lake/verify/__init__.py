@@ -36,6 +36,7 @@ from s3lake.lake.verify.differences import (
 from s3lake.lake.verify.kafka_log import KafkaLog
 from s3lake.lake.verify.log import Log, LogStartMovedError, SourceLog
 from s3lake.lake.verify.not_landed import find_not_landed
+from s3lake.lake.verify.sum_checks import check_sums
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.sources import open_source
 
@@ -110,12 +111,16 @@ def _compare_hours(
     context: VerifyContext, head: TopicHead, selected: list[str], now_ms: int, advance: Advance
 ) -> Iterator[VerifyReport]:
     index, before, replaced = context.index, None, False
+    for hour, text in index_checks.check_head(head):
+        yield _report_difference(index.topic, hour, "index", text)
     for hour in selected:
         tile = index.announced_tile(head, hour)
         if tile is None:
             yield _report_difference(index.topic, hour, "index", "the tile is missing from the index")
             before = None
             continue
+        for text in index_checks.check_tile(tile, head, hour):
+            yield _report_difference(index.topic, hour, "index", text)
         if before is not None and head.leads_on(before, tile):
             edges = index_checks.check_edges(before, tile)
             yield build_report(
@@ -171,9 +176,11 @@ def _compare_hour(
         if manifest is None:
             report("index", f"the manifest of commit {commit} is missing")
         else:
-            index_checks.check_manifest(manifest, tile, index.topic, report, replaces=replaces)
+            index_checks.check_manifest(manifest, commit, tile, index.topic, report, replaces=replaces)
             manifests.append(manifest)
+    index_checks.check_expired(tile, manifests, report)
     if len(manifests) == len(tile.commits):
+        check_sums(tile.sums, manifests, report)
         for text in index_checks.find_unlisted(index.store, tile.hour, manifests, is_alone=tile.hour != context.since):
             report("unlisted", text)
     parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}

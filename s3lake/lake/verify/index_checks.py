@@ -9,7 +9,7 @@ from posixpath import commonpath
 from typing import TYPE_CHECKING, Protocol
 
 from s3lake import hours
-from s3lake.index.commit.documents import File, Manifest, Read
+from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT, Store
 from s3lake.lake.verify.commit_file_groups import group_files
@@ -74,10 +74,39 @@ def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: Report
         yield from _cut_claims(partition, span, _find_claims(partition, manifests, tile, expired), report)
 
 
-def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDifference, *, replaces: bool) -> None:
-    """Check a manifest against itself; `replaces`: files of the sink may replace each other."""
-    if (manifest.topic, manifest.hour) != (topic, tile.hour):
-        report("index", f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
+def check_head(head: TopicHead) -> Iterator[tuple[str, str]]:
+    """Yield each hour that `topic.json` names and does not list, and what it states of it."""
+    if head.new is not None and not hours.in_ranges(head.new.hour, head.hours):
+        yield head.new.hour, "topic.json announces the tile of this hour, and does not list the hour"
+    if head.sealed is not None and not hours.in_ranges(head.sealed.upto, head.hours):
+        yield head.sealed.upto, "topic.json states that this hour is sealed, and does not list it"
+
+
+def check_tile(tile: Tile, head: TopicHead, hour: str) -> Iterator[str]:
+    """Yield what contradicts `topic.json`, or the key, in the tile that is stored for an hour."""
+    if tile.hour != hour:
+        yield f"the tile is for {tile.hour}"
+    if head.sealed is not None and head.sealed.since <= hour <= head.sealed.upto and not tile.landed:
+        yield f"topic.json states that all hours up to {head.sealed.upto} are sealed, and this one is not landed"
+
+
+def check_expired(tile: Tile, manifests: Sequence[Manifest], report: ReportDifference) -> None:
+    """Report offsets that a commit recorded as expired, and its tile did not."""
+    for manifest in manifests:
+        for partition, first, end in manifest.expired:
+            recorded = [(start, stop) for number, start, stop in tile.expired if number == partition]
+            for start, stop in _subtract(first, end, recorded):
+                text = f"commit {manifest.id} states that offsets {start} to {stop - 1} had expired, the tile does not"
+                report("index", text, partition)
+
+
+def check_manifest(
+    manifest: Manifest, commit: str, tile: Tile, topic: str, report: ReportDifference, *, replaces: bool
+) -> None:
+    """Check the manifest of a commit against itself; `replaces`: files of the sink may replace each other."""
+    if (manifest.id, manifest.topic, manifest.hour) != (commit, topic, tile.hour):
+        named = f"commit {manifest.id} of {manifest.topic} {manifest.hour}"
+        report("index", f"the manifest of commit {commit} is for {named}")
     keys = [file.key for file in manifest.files if not replaces]
     for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
         report("index", f"commit {manifest.id} has {key} twice")
@@ -88,6 +117,10 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
             report("interval", f"{file.key} holds offsets {span}, its commit covers {covered}", file.partition)
         if not 0 < file.records <= file.last_offset - file.first_offset + 1:
             report("count", f"{file.key} cannot hold {file.records} records of its offsets", file.partition)
+    refused = sum(reason.count for reason in manifest.refusal_reasons)
+    dead = sum(file.records for file in manifest.files if file.stream == "dead_letters")
+    if refused != dead:
+        report("count", f"commit {manifest.id} has reasons for {refused} dead letters, its files have {dead}")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
         dead = sum(file.records for file in files if file.stream == "dead_letters")

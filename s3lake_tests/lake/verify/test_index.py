@@ -6,11 +6,19 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.index.commit.documents import Read
+from s3lake.index.commit.documents import Read, RefusalReason, TopicHead, Watermark
 from s3lake.index.plan.tile import Tile, TileRange
 from s3lake.index.store import COMMIT
 from s3lake_tests.lake.verify.staged_records import stage_records
-from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
+from s3lake_tests.lake.verify.world import (
+    HOUR,
+    IN_TIME,
+    NEXT,
+    VerifiedTopic,
+    dead_letter_line,
+    difference_types,
+    texts,
+)
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
@@ -52,7 +60,8 @@ def test_a_tile_that_contradicts_its_commits_is_found(
 @pytest.mark.parametrize(
     ("changes", "type", "message"),
     [
-        ({"topic": "other"}, "index", "the manifest of commit c1 is for other"),
+        ({"topic": "other"}, "index", "the manifest of commit c1 is for commit c1 of other"),
+        ({"id": "c9"}, "index", "the manifest of commit c1 is for commit c9 of verified"),
         ({"files": {"first_offset": -1}}, "interval", ""),
         ({"files": {"last_offset": 8}}, "interval", ""),
         ({"files": {"partition": 1}}, "interval", ""),
@@ -177,6 +186,74 @@ def test_an_earlier_tile_that_is_open_and_a_tile_that_is_missing_and_not_announc
         report = world.verify()
         assert texts(report, "index") == []
         assert texts(report, "interval") == gaps
+
+
+def test_a_tile_of_another_hour_is_found(world: VerifiedTopic) -> None:
+    world.landed(VALUES)
+    report = world.verify_changed(world.index.tile_key(HOUR), Tile(NEXT, {0: TileRange(0, 0, 0)}))
+    assert f"the tile is for {NEXT}" in texts(report, "index")
+
+
+def test_expired_offsets_of_a_commit_that_the_tile_lacks_are_found(world: VerifiedTopic) -> None:
+    world.log.add(VALUES)
+    world.log.expire(4)
+    read = Read(0, 8, read=4, landed=4)
+    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: read}, expired=((0, 0, 4),))
+    assert world.verify().clean
+    world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], expired=((0, 1, 3),))
+    assert texts(world.verify(), "index") == [
+        "commit c1 states that offsets 0 to 0 had expired, the tile does not",
+        "commit c1 states that offsets 3 to 3 had expired, the tile does not",
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_reasons_of_more_or_fewer_dead_letters_than_the_files_have_are_found(world: VerifiedTopic, count: int) -> None:
+    world.log.add([b"{", b"}"])
+    world.commit("c1", [world.dead_letters("c1", {0: dead_letter_line(0, "{"), 1: dead_letter_line(1, "}")})])
+    assert world.verify().clean
+    reasons = (RefusalReason("convert", "refused", count, 0, 0),) if count else ()
+    world.change("c1", refusal_reasons=reasons)
+    assert texts(world.verify(), "count") == [f"commit c1 has reasons for {count} dead letters, its files have 2"]
+
+
+def read_head(world: VerifiedTopic) -> TopicHead:
+    world.write_index()
+    stored = world.index.head()
+    assert stored
+    return stored[0]
+
+
+def test_a_tile_that_is_announced_for_an_hour_that_is_not_listed_is_found(world: VerifiedTopic) -> None:
+    world.landed(VALUES)
+    head = msgspec.structs.replace(read_head(world), new=Tile(NEXT, {0: TileRange(8, 8)}))
+    report = world.verify_changed(world.index.head_key, head)
+    assert [str(difference) for difference in report.differences] == [
+        f"index: verified {NEXT}: topic.json announces the tile of this hour, and does not list the hour"
+    ]
+
+
+def test_a_watermark_after_the_last_hour_is_found(world: VerifiedTopic) -> None:
+    world.landed(VALUES)
+    head = read_head(world)
+    sealed = msgspec.structs.replace(head, sealed=Watermark(HOUR, HOUR))
+    assert world.verify_changed(world.index.head_key, sealed).clean
+    report = world.verify_changed(
+        world.index.head_key, msgspec.structs.replace(head, sealed=Watermark(HOUR, "2027-01-01T00"))
+    )
+    assert [str(difference) for difference in report.differences] == [
+        "index: verified 2027-01-01T00: topic.json states that this hour is sealed, and does not list it"
+    ]
+
+
+def test_a_watermark_over_an_hour_that_is_not_landed_is_found(world: VerifiedTopic) -> None:
+    world.landed(VALUES)
+    world.span(0, 8, None)
+    assert world.verify().clean
+    head = msgspec.structs.replace(read_head(world), sealed=Watermark(HOUR, HOUR))
+    assert texts(world.verify_changed(world.index.head_key, head), "index") == [
+        f"topic.json states that all hours up to {HOUR} are sealed, and this one is not landed"
+    ]
 
 
 # Objects that no commit lists

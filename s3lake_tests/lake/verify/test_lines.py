@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from s3lake.index.commit.documents import FileForm, Read
+from s3lake.index.commit.sums import sum_commits
 from s3lake_tests.lake.verify.world import HOUR, IN_TIME, NEXT, VerifiedTopic, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -245,7 +246,8 @@ def test_a_rewrite_that_deletes_the_objects_meanwhile_is_followed(
     def head(key: str) -> Any:
         if key == old.key:
             world.store.delete(old.key)
-            rewritten = msgspec.structs.replace(tile, commits=("c2",), garbage=("c1",))
+            sums = sum_commits([world.manifests["c2"]])
+            rewritten = msgspec.structs.replace(tile, commits=("c2",), garbage=("c1",), sums=sums)
             world.store.put(world.index.tile_key(HOUR), msgspec.json.encode(rewritten))
         return heads(key)
 

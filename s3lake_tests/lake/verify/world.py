@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from s3lake import hours
 from s3lake.config.model import Sink
-from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.documents import File, Manifest, Read, RefusalReason, TopicHead
 from s3lake.index.commit.sums import sum_commits
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
-from s3lake.index.plan.tile import Tile, TileRange
+from s3lake.index.plan.tile import Tile, TileRange, join_offset_ranges
 from s3lake.index.store import COMMIT
 from s3lake.index.store.memory import MemoryStore
 from s3lake.lake.form import form_of, shape_of
@@ -107,6 +107,12 @@ def put(store: MemoryStore, key: str, body: bytes, commit: str) -> None:
     upload = store.create_upload(key, {COMMIT: commit})
     store.delete(key)
     store.complete_upload(key, upload, [store.upload_part(key, upload, 1, body)])
+
+
+def give_reasons(files: Sequence[File]) -> tuple[RefusalReason, ...]:
+    """The reasons of the dead letters in these files."""
+    dead = [file for file in files if file.stream == "dead_letters"]
+    return tuple(RefusalReason("convert", "refused", file.records, file.partition, file.first_offset) for file in dead)
 
 
 def dead_letter_line(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -> bytes:
@@ -220,6 +226,7 @@ class VerifiedTopic:
             expired=expired,
             form=form_of(self.sink.after_transforms),
             nulls=self.sink.nulls,
+            refusal_reasons=give_reasons(files),
         )
         tile = self.tiles.get(hour, Tile(hour, {}))
         spans = dict(tile.partitions)
@@ -228,7 +235,9 @@ class VerifiedTopic:
             end = max(read.end, spans[partition].committed) if partition in spans else read.end
             spans[partition] = TileRange(start, end, end)
         commits = tuple(dict.fromkeys((*tile.commits, commit)))
-        self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans, commits=commits)
+        self.tiles[hour] = msgspec.structs.replace(
+            tile, partitions=spans, commits=commits, expired=join_offset_ranges((*tile.expired, *expired))
+        )
 
     def landed(self, values: Sequence[bytes], *, commit: str = "c1", hour: str = HOUR, partition: int = 0) -> File:
         """Records in Kafka and, as lines, in one file of one commit."""
@@ -284,6 +293,12 @@ class VerifiedTopic:
             schema = open_columns(shape_of(self.sink), body, "the test's").schema
             columns = to_document(from_arrow(schema))
         self.change("c1", columns=columns)
+
+    def verify_changed(self, key: str, document: msgspec.Struct) -> VerifyReport:
+        """Verify the index with another document at this key."""
+        self.write_index()
+        self.store.put(key, msgspec.json.encode(document))
+        return verify_against(self.sink, self.index, self.log, self.grid())
 
     def grid(self, first: str | None = None, last: str | None = None, now_ms: int | None = None) -> Grid:
         """By default when the last tile's hour is just over, so that the hours of the tiles are all that is due."""
