@@ -88,8 +88,7 @@ def open_spark(spark: model.Spark) -> OpenedSpark:
     """
     if not spark.master.startswith("local"):
         return get_session(spark)
-    private_pyspark.forget_stopped_spark()
-    context = private_pyspark.find_active_context()
+    context = private_pyspark.find_running_context()
     if context is not None:
         return context if is_ours(context) else get_session(spark)
     context = _start(spark, settings(spark) | OURS, _open_context)
@@ -117,8 +116,7 @@ def get_session(spark: model.Spark) -> SparkSession:
     if active is not None:
         return fit(active)
     if spark.master.startswith("local"):
-        private_pyspark.forget_stopped_spark()
-        context = private_pyspark.find_active_context()
+        context = private_pyspark.find_running_context()
         if context is not None and is_ours(context):
             return find_session(context)
         return start_session(spark, settings(spark) | OURS)
@@ -155,7 +153,6 @@ def _start(spark: model.Spark, conf: dict[str, str], opening: Callable[[dict[str
     with launch.end_when_interrupted():
         try:
             launch.launch(conf)
-            private_pyspark.forget_stopped_spark()
             return opening(conf)
         except Exception as error:
             raise translate_spark_error(error, f"starting a session with spark.master {spark.master}") from None
@@ -164,7 +161,7 @@ def _start(spark: model.Spark, conf: dict[str, str], opening: Callable[[dict[str
 def _open_session(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    if private_pyspark.find_active_context() is not None:
+    if private_pyspark.find_running_context() is not None:
         return SparkSession.builder.config(map=dict(conf)).getOrCreate()
     # Settings that are the session's own make it load all of SQL, which a landing needs for a sink's `sql` only.
     return find_session(_open_context(conf))

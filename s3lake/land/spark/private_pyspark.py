@@ -90,8 +90,11 @@ def silence_accumulator_server(context: SparkContext) -> None:
         server.handle_error = lambda *_: None
 
 
-def forget_stopped_spark() -> None:
-    """Forget a session or a context that Spark stopped by itself, as one whose cluster is lost. PySpark would go on."""
+def find_running_context() -> SparkContext | None:
+    """Return the context of this process, None if there is none, or none that runs.
+
+    A context that Spark stopped by itself, as when its cluster is lost, is forgotten: PySpark would go on with it.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -99,6 +102,7 @@ def forget_stopped_spark() -> None:
     opened = SparkContext._active_spark_context if last is None else last
     if opened is not None and opened._jsc.sc().isStopped():
         opened.stop()
+    return find_active_context()
 
 
 def find_context(opened: SparkContext | SparkSession) -> SparkContext | None:

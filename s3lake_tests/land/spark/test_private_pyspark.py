@@ -95,6 +95,6 @@ def test_a_session_whose_spark_has_stopped_by_itself_is_forgotten(monkeypatch: p
     spark_context = SimpleNamespace(isStopped=lambda: True)
     lost = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark_context), stop=lambda: stops.append(True))
     monkeypatch.setattr(SparkSession, "_instantiatedSession", lost)
-    private_pyspark.forget_stopped_spark()
+    private_pyspark.find_running_context()
 
     assert stops == [True]
