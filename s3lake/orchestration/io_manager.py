@@ -14,7 +14,7 @@ from s3lake.config.model import Sink
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
-from s3lake.orchestration.resource_connections import find_sink_connection, open_topic, spark_session
+from s3lake.orchestration.resource_connections import find_sink_connection, open_spark_of_run, open_topic
 from s3lake.orchestration.table_names import refuse_shared_names, table_name
 
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ class SinkIOManager(dg.IOManager):
 
     def _open_session(self) -> "SparkSession":
         from s3lake.land.spark.installation import fit
+        from s3lake.land.spark.opened_spark import find_session
 
-        return fit(spark_session(self._resources, self._catalog))
+        return fit(find_session(open_spark_of_run(self._resources, self._catalog)))
 
     def _find_name(self, key: dg.AssetKey) -> str:
         """Return the name in the sink: the topic of an asset of ours, else the name of the tables of an asset."""

@@ -8,8 +8,6 @@ from s3lake.index.store.s3_connection import S3Connection
 from s3lake.orchestration.catalog import Catalog
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from s3lake.land.spark.opened_spark import OpenedSpark
     from s3lake.land.topic.topic_sink import TopicSink
 
@@ -44,15 +42,6 @@ def find_s3_connection(resources: Any, catalog: Catalog) -> S3Connection | None:
         # An s3lake.S3Resource knows more than the fields of dagster-aws.
         return s3.connection if hasattr(s3, "connection") else S3Connection.from_resource(s3)
     return None
-
-
-def spark_session(resources: Any, catalog: Catalog) -> "SparkSession":
-    """Return the Spark session of the project's own resource, else of the configuration."""
-    for key in catalog.own_resource_keys("spark"):
-        return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
-    from s3lake.land.spark import get_session
-
-    return get_session(catalog.config.spark)
 
 
 def open_spark_of_run(resources: Any, catalog: Catalog) -> "OpenedSpark":

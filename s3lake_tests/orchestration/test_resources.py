@@ -15,7 +15,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration import spark_resource
 from s3lake.orchestration.build import build_definitions, define_resources
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.resource_connections import find_s3_connection, open_spark_of_run, spark_session
+from s3lake.orchestration.resource_connections import find_s3_connection, open_spark_of_run
 from s3lake.orchestration.s3_resource import open_s3
 
 TEXT = """\
@@ -127,7 +127,6 @@ class TestOfTheProject:
         own = LazyPySparkResource(spark_config={})
         catalog = Catalog(plain, resources={"spark": own})
         with dg.build_resources(define_resources(catalog)) as resources:
-            assert spark_session(resources, catalog) == "their session"
             assert open_spark_of_run(resources, catalog) == "their session"
 
     @pytest.mark.parametrize("own", ["their_s3", dagster_aws.s3.S3Resource()])
