@@ -115,11 +115,9 @@ def _widen_type(recorded: Type, seen: Type, declared: Type, path: str, integral:
             return List(_widen_type(item_of(recorded), item, item_of(declared), f"{path}[]", integral))
         case _, Struct() | List():
             _widen_type(UNKNOWN, seen, UNKNOWN, path, integral)  # no column is made of it, but its names are checked
-    match recorded, seen:
-        case Map(), _:
-            return recorded
-        case Primitive() | Decimal(), _ if declared != UNKNOWN or recorded not in INFERRED:
-            return recorded
-        case _, Primitive.DOUBLE if recorded != Primitive.DOUBLE and path in integral:
-            raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
+    is_plain = isinstance(recorded, Primitive | Decimal)
+    if isinstance(recorded, Map) or (is_plain and (declared != UNKNOWN or recorded not in INFERRED)):
+        return recorded
+    if seen == Primitive.DOUBLE and recorded != Primitive.DOUBLE and path in integral:
+        raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
     return unify_types(recorded, seen, path)
