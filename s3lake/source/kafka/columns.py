@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from s3lake.records.convert.read.compiled_library import load_compiled_library
 from s3lake.source.kafka.librdkafka import Message, PolledMessages, load_librdkafka
 from s3lake.source.record_batches import HEADERS, KAFKA_SCHEMA, OffsetRange
 
@@ -86,18 +87,12 @@ class CompiledTake:
     """
 
     def __init__(self, path: Path) -> None:
-        rd, library = load_librdkafka(), ctypes.CDLL(str(path))
-        sizes = [ctypes.sizeof(struct) for struct in (Message, _Functions, _Batch, _Columns)]
-        try:
-            self._measure, self._fill = library.measure, library.fill_columns
-            compiled_sizes = list((ctypes.c_int64 * len(sizes)).in_dll(library, "struct_sizes"))
-        except (AttributeError, ValueError):
-            compiled_sizes = []
-        if compiled_sizes != sizes:
-            raise OSError(f"{path.name} was compiled of another columns.c")
-        self._measure.argtypes = [_POINTER, _NUMBER, _NUMBER, _NUMBER, ctypes.c_int, _POINTER, _POINTER]
-        self._fill.argtypes = [_POINTER, _NUMBER, _POINTER, _POINTER, _POINTER]
-        self._measure.restype = self._fill.restype = None
+        rd = load_librdkafka()
+        measured = (None, _POINTER, _NUMBER, _NUMBER, _NUMBER, ctypes.c_int, _POINTER, _POINTER)
+        filled = (None, _POINTER, _NUMBER, _POINTER, _POINTER, _POINTER)
+        structs = (Message, _Functions, _Batch, _Columns)
+        library = load_compiled_library(path, {"measure": measured, "fill_columns": filled}, structs)
+        self._measure, self._fill = library.measure, library.fill_columns
         functions = (rd.message_timestamp, rd.message_headers, rd.header_get_all, rd.message_destroy)
         self._functions = _Functions(*(ctypes.cast(function, _POINTER).value for function in functions))
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from s3lake.records.convert.read.compiled_library import load_compiled_library
+
 LIBRARY = Path(__file__).with_name("libjson_check.so")
 """What `hatch_build.py` compiles."""
 
@@ -65,13 +67,9 @@ class CompiledFind:
     """
 
     def __init__(self, path: Path, function: str = "find_doubtful_json") -> None:
-        try:
-            self._find = getattr(ctypes.CDLL(str(path)), function)
-        except AttributeError:
-            raise OSError(f"{path.name} was compiled of another json_check.c") from None
         pointer, number = ctypes.c_void_p, ctypes.c_int64
-        self._find.argtypes = [pointer, pointer, pointer, number, number, pointer]
-        self._find.restype = number
+        signature = (number, pointer, pointer, pointer, number, number, pointer)
+        self._find = getattr(load_compiled_library(path, {function: signature}), function)
 
     def __call__(self, values: pa.BinaryArray) -> Sequence[int]:
         if values.type not in (pa.binary(), pa.string()):  # other types have no offsets of 32 bits

@@ -27,7 +27,7 @@ typedef struct {
   int32_t count;
 } Column;
 
-const int32_t column_size = sizeof(Column);
+const int64_t struct_sizes[] = {sizeof(Column)};
 
 typedef struct {
   Column *columns;

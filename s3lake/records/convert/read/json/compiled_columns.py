@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from s3lake.records.convert.read.compiled_library import load_compiled_library
 from s3lake.records.convert.read.json.inferred_types import LARGE
 from s3lake.records.schema.connect_schema import UNREADABLE
 
@@ -68,20 +69,14 @@ class CompiledReader:
     """
 
     def __init__(self, path: Path) -> None:
-        library = ctypes.CDLL(str(path))
-        try:
-            size = ctypes.c_int32.in_dll(library, "column_size").value
-            self.read_columns: Callable[..., int] = library.read_columns
-            self.copy_texts: Callable[..., None] = library.copy_texts
-        except (AttributeError, ValueError):
-            size = 0
-        if size != ctypes.sizeof(_Column):
-            raise OSError(f"{path.name} was compiled of another json_columns.c")
         pointer, number, rows = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-        library.read_columns.argtypes = [pointer, number, number, pointer, pointer, rows, rows]
-        library.read_columns.restype = number
-        library.copy_texts.argtypes = [pointer, pointer, rows, pointer]
-        library.copy_texts.restype = None
+        functions = {
+            "read_columns": (number, pointer, number, number, pointer, pointer, rows, rows),
+            "copy_texts": (None, pointer, pointer, rows, pointer),
+        }
+        library = load_compiled_library(path, functions, [_Column])
+        self.read_columns: Callable[..., int] = library.read_columns
+        self.copy_texts: Callable[..., None] = library.copy_texts
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,7 @@ class TestChoice:
         table = object_columns.read_objects(binary(b'{"i":1}'), from_document({"i": "int64"}))
         assert table.batch.to_pylist() == [{"i": 1}]  # type: ignore[union-attr]
 
-    @pytest.mark.parametrize("source", ["int x;", "int column_size = 8; int read_columns, copy_texts;"])
+    @pytest.mark.parametrize("source", ["int x;", "long struct_sizes[] = {8}; int read_columns, copy_texts;"])
     def test_arrow_reads_if_another_source_was_compiled(
         self, source: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
