@@ -77,6 +77,7 @@ VERIFY_MAY_IMPORT = {
     "source.kafka.offsets": "where a topic begins and ends: the planner's client, which positions are shared with",
     "source.kafka.client_properties": "settings of the client",
     "config.model": "types only",
+    "text.quantities": "a count with its noun, for sentences",
 }
 """All that `verify` shares with the writer, and why: it finds the writer's mistakes, so it may share none."""
 

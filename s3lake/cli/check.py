@@ -11,7 +11,7 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
-from s3lake.text.quantities import format_duration, format_size
+from s3lake.text.quantities import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from s3lake.config.draft import LoadedConfig
@@ -142,7 +142,7 @@ def describe_sink(sink: "Sink") -> dict[str, Any]:
     flush = sink.flush
     limits = [format_size(flush.size), f"at latest after {format_duration(flush.interval)}"]
     if flush.count is not None:
-        limits.insert(0, f"{flush.count} records")
+        limits.insert(0, format_count(flush.count, "records"))
     if flush.span is not None:
         limits.append(f"records less than {format_duration(flush.span)} apart")
     return {
@@ -166,7 +166,7 @@ def _stages(sink: "Sink") -> list[str]:
     if sink.transforms:
         chain = stage_values.build_chain(sink)
         reads = "reads keys and values" if {"key", "value"} & (chain.reads | chain.writes) else "headers only"
-        stages.append(f"{len(sink.transforms)} transforms ({reads}, Arrow stage)")
+        stages.append(f"{format_count(len(sink.transforms), 'transforms')} ({reads}, Arrow stage)")
     if sink.sql is not None:
         stages.append("SQL (a Spark stage of its own)")
     return [

@@ -8,6 +8,7 @@ import typer
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError, StoreDeniedError
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -62,7 +63,8 @@ def run_ddl(
                     "allow it, or correct --database, s3.region or s3.credentials, whichever this names"
                 ) from None
             row = {**name, "new": new, "done": True}
-            emit(request.as_json, row, "{table}: {new} new partitions".format_map)
+            text = f"{table.name}: {format_count(new, 'new partitions')}"
+            emit(request.as_json, row, lambda _: text)
             return
         line = "{statement}" if engine == "glue" else "{statement};"
         for text in ENGINES[engine](table, database):

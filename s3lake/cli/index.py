@@ -11,6 +11,7 @@ from s3lake import hours
 from s3lake.cli.output import print_json, print_table, print_text, write
 from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.index.plan.tile import Tile
@@ -107,8 +108,8 @@ def rollback_index(
         )
         verb = "is" if request.yes else "would be"
         summary = (
-            f"{hour}: commit {result.commit} {verb} rolled back; the next run reads its {result.offsets} offsets "
-            f"again, {result.expired} of them have expired"
+            f"{hour}: commit {result.commit} {verb} rolled back; the next run reads its "
+            f"{format_count(result.offsets, 'offsets')} again, {result.expired:,} of them expired"
         )
         yield Outcome({"hour": hour, **asdict(result)}, summary)
 
@@ -218,7 +219,7 @@ def sync_table(
                 add, remove = len(difference.added), len(difference.removed)
                 yield Outcome(
                     {**row, "hour": difference.hour, "to_add": add, "to_take_out": remove},
-                    f"{synced.name} {difference.hour}: {add} commits to add, {remove} to remove",
+                    f"{synced.name} {difference.hour}: {format_count(add, 'commits')} to add, {remove} to remove",
                 )
             return
         for snapshot in synced.sync(selected, by_files=by_files):

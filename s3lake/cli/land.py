@@ -75,7 +75,7 @@ def _format_sums(row: Mapping[str, Any]) -> str:
     if noted:
         sums += f" ({', '.join(format_count(sum_by_field(row[one.name]), one.text) for one in noted)})"
     offsets = format_count(row["offsets"], "offsets")
-    return f"{row['hour']}: {offsets} = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
+    return f"{row['hour']}: {offsets} = {sums}; {format_files(row)}, {format_count(row['bytes'], 'bytes')}"
 
 
 def run_land(request: Request) -> None:

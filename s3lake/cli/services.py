@@ -15,7 +15,7 @@ from s3lake.cli.request import Request, start_spark
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
 from s3lake.errors import ConfigurationError
 from s3lake.plugins import require_extra
-from s3lake.text.quantities import parse_duration
+from s3lake.text.quantities import format_count, parse_duration
 
 if TYPE_CHECKING:
     from s3lake.config.model import Config
@@ -70,7 +70,11 @@ def run_spark(
 
     def ready(address: str, cores: int) -> None:
         starting.close()
-        emit(request.as_json, {"serves": address, "cores": cores}, "{serves} serves, {cores} cores".format_map)
+        emit(
+            request.as_json,
+            {"serves": address, "cores": cores},
+            lambda row: f"{row['serves']} serves, {format_count(cores, 'cores')}",
+        )
 
     print_text(request.as_json, f"starting Spark, {master}")
     with ExitStack() as starting:
@@ -153,9 +157,10 @@ def _run_demo(
             start.start_demo(records, keep, produced, own, warm=serve, tables=table, tell=print_line)
         )
         total = lake.total
-        line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
+        committed = format_count(total.committed, "committed records")
+        line = f"produced {committed}, {total.malformed:,} of them malformed, and {total.aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}
-        emit(as_json, counts, lambda row: line.format(**row))
+        emit(as_json, counts, lambda _: line)
         server = "; Spark starts first" if lake.spark is None else f" and {lake.spark.address}"
         print_text(as_json, f"backfilling {lake.hours[0]} to {lake.hours[-1]} through Dagster{server}")
         run_demo.backfill(lake, lambda message: print_text(as_json, f"  {message}"))

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake.errors import KafkaUnavailableError
+from s3lake.text.quantities import format_count
 
 CLOSED_HOURS = 3
 _SEED, _SEED_OF_PRESENT = 7, 11
@@ -352,6 +353,10 @@ class _Sender:
     def flush(self) -> None:
         waiting = self.producer.flush(_TIMEOUT_S)
         if self._refused:
-            raise KafkaUnavailableError(f"Kafka refused {len(self._refused)} demo records, first: {self._refused[0]}")
+            raise KafkaUnavailableError(
+                f"Kafka refused {format_count(len(self._refused), 'demo records')}, first: {self._refused[0]}"
+            )
         if waiting:
-            raise KafkaUnavailableError(f"Kafka did not take {waiting} demo records within {_TIMEOUT_S:.0f} s.")
+            raise KafkaUnavailableError(
+                f"Kafka did not take {format_count(waiting, 'demo records')} within {_TIMEOUT_S:.0f} s."
+            )

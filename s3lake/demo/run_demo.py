@@ -20,6 +20,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.private_dagster import read_logged_message
 from s3lake.orchestration.translator import sealed_key, sink_key
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.land.topic.topic_sink import TopicSink
@@ -63,7 +64,9 @@ def backfill(demo: Demo, report: Callable[[str], None]) -> None:
             example = catalog.other_key("example", sink.name, f"{topic}_by_type")
             sealed = sorted(instance.get_materialized_partitions(sealed_key(sink, topic)))
             if definitions.resolve_asset_graph().has(example) and sealed:
-                report(f"{example.to_user_string()}, an example that follows: {len(sealed)} sealed hours")
+                report(
+                    f"{example.to_user_string()}, an example that follows: {format_count(len(sealed), 'sealed hours')}"
+                )
                 run([example], sealed[0], sealed[-1])
 
 

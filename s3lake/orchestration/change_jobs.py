@@ -21,6 +21,7 @@ from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import log_start
 from s3lake.orchestration.resource_connections import open_spark_of_run, open_topic
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.land.change.hour_change import HourChange
@@ -147,7 +148,7 @@ def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
             yield f"{tile.hour}: {replayed}", None
             commits += replayed.commit is not None
         if commits:
-            yield f"{tile.hour}: {commits} commits are replaced", tile.hour
+            yield f"{tile.hour}: replaced {format_count(commits, 'commits')}", tile.hour
 
 
 def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:

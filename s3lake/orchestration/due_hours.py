@@ -89,7 +89,8 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
         if flush is not None:
             chosen.add(view.open_tile.hour)
             why = why or flush
-    waiting = f"{lag or 'no'} offsets wait" + (f"; {at_the_latest(due_ms)}" if due_ms is not None else "")
+    waiting = "1 offset waits" if lag == 1 else f"{lag or 'no'} offsets wait"
+    waiting += f"; {at_the_latest(due_ms)}" if due_ms is not None else ""
     within = catalog.within(sink, view.target.topic, chosen)
     return HoursDue(within, why if within else None, lag, waiting)
 

@@ -28,6 +28,7 @@ from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.private_dagster import AssetCheckEvaluationTargetMaterializationData
 from s3lake.orchestration.sealed_hours import announced_contents, seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.land.many_topics.quiet_topics import QuietTopic
@@ -256,7 +257,8 @@ def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str
         return dict.fromkeys(chosen, str(error))
     remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
     return {
-        each.hour: f"{len(each.added)} commits are not in the table, {len(each.removed)} are replaced: {remedy}"
+        each.hour: f"the table lacks {format_count(len(each.added), 'commits')}, and has {len(each.removed):,} "
+        f"that are replaced: {remedy}"
         for each in differences
     }
 

@@ -13,7 +13,7 @@ from s3lake.orchestration import dagster_names, runs
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun
-from s3lake.text.quantities import format_duration
+from s3lake.text.quantities import format_count, format_duration
 
 _TOPICS_SHOWN = 5
 RUNS_A_PAGE = 100
@@ -95,7 +95,8 @@ def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
             shown = ", ".join(sorted(failed)[:_TOPICS_SHOWN])
             more = f" and {len(failed) - _TOPICS_SHOWN} more" if len(failed) > _TOPICS_SHOWN else ""
             raise dg.Failure(
-                f"{len(failed)} of {len(hours_by_topic)} topics failed, the others are landed: {shown}{more}",
+                f"{len(failed)} of {format_count(len(hours_by_topic), 'topics')} failed, the others are landed: "
+                f"{shown}{more}",
                 allow_retries=False,
             )
 
@@ -178,7 +179,9 @@ def prune_job(catalog: Catalog, jobs: Sequence[Any], age_s: float) -> dg.JobDefi
     def prune(context: dg.OpExecutionContext) -> None:
         before = datetime.now(timezone.utc) - timedelta(seconds=age_s)
         pruned, kept = prune_runs(context.instance, catalog, names_of_jobs, before)
-        context.log.info(f"{pruned} runs from before {before:%Y-%m-%d %H:%M} UTC are deleted, {kept} are kept")
+        context.log.info(
+            f"deleted {format_count(pruned, 'runs')} from before {before:%Y-%m-%d %H:%M} UTC, kept {kept:,}"
+        )
 
     return one_op_job(
         prune,

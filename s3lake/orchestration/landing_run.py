@@ -149,7 +149,8 @@ class LandingRun:
             for attempt in range(1 + self.sink.errors.max_retries):
                 self.attempt = attempt
                 if attempt:
-                    self.context.log.warning(f"{len(left)} topics failed with transient errors and are tried again")
+                    failing = format_count(len(left), "topics")
+                    self.context.log.warning(f"{failing} failed with a transient error, and will be tried again")
                     time.sleep(self.sink.errors.retry_interval)
                 errors = self._land_group(left)
                 failed = {topic: error for topic, error in failed.items() if topic not in left} | errors
@@ -217,7 +218,7 @@ class LandingRun:
             group.publish({topic: self._reached[topic] for topic in hours_by_topic if topic in self._reached})
         failed = {target.topic: error for target, error in results.items() if error is not None}
         self.context.log.info(
-            f"{count - len(failed)} of {count} topics are landed after {time.monotonic() - began:.1f} s, "
+            f"landed {count - len(failed)} of {format_count(count, 'topics')} in {time.monotonic() - began:.1f} s, "
             f"{len(quiet)} of them without a record; the step's output has a line for each hour"
         )
         return failed
@@ -291,7 +292,9 @@ class TopicReport:
         count, total = len(self._done), len(self.requested)
         rows = f"{format_count(landed.sums.landed, 'rows')} in {format_count(landed.sums.files, 'files')}"
         new = "" if landed.new else "; nothing new to land"
-        self._log_line(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
+        self._log_line(
+            f"hour {hour}: done, {rows}{new}; {count} of {format_count(total, 'hours')}, {count * 100 // total}%"
+        )
         for notice in find_notices(landed.tile):
             self._warn(f"hour {hour}: {notice}")
         if landed.new or hour not in self._before:

@@ -14,7 +14,7 @@ from s3lake.config.model import Sink
 from s3lake.orchestration import dagster_names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.sealed_hours import announced_contents
-from s3lake.text.quantities import format_duration
+from s3lake.text.quantities import format_count, format_duration
 
 NAME = "sealed_in_time"
 INTERVAL_S = 300
@@ -68,7 +68,7 @@ def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus)
         due = _due_hours(sink)
         if not context.cursor:  # hours that landed before this sensor was on are announced meanwhile
             past = hours.latest(due, _MAX_HOURS)
-            wait = f"the first tick evaluates nothing: {len(past)} past hours are evaluated at the next one"
+            wait = f"the first tick evaluates nothing, the next one {format_count(len(past), 'past hours')}"
             return dg.SensorResult(skip_reason=wait, cursor=hours.shift(past[0] if past else sink.start, -1))
         last = context.cursor
         new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due), _MAX_HOURS)
@@ -80,7 +80,7 @@ def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus)
             if (key, evaluation.partition) not in before
         ]
         missed = sum(not evaluation.passed for evaluation in events)
-        evaluated = f"{len(events)} hours of topics are evaluated, {missed} were not sealed in time"
+        evaluated = f"evaluated {format_count(len(events), 'hours')} of topics, {missed} of them not sealed in time"
         nothing = f"no hour is new since {last}: each is evaluated {within} after its end"
         reason = evaluated if events else nothing
         return dg.SensorResult(asset_events=events, skip_reason=reason, cursor=max([last, *new]))

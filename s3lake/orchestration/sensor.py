@@ -26,6 +26,7 @@ from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
 from s3lake.source import sources
 from s3lake.text import expressions
+from s3lake.text.quantities import format_count
 
 OBSERVE_EVERY_MS = 300_000
 OBSERVED_PER_TICK = 4
@@ -188,7 +189,7 @@ def _run_requests(
     They have no run keys: Dagster resumes an interrupted tick by the ids of its runs.
     """
     for why, count in Counter(state.why for state in group).most_common():
-        context.log.info(f"{count} topics: {why}")
+        context.log.info(f"{format_count(count, 'topics')}: {why}")
     for state in alone:
         context.log.info(f"{state.route.sink.name} {state.route.topic}: {' to '.join(state.span or ())}: {state.why}")
     requests = [_request_alone(catalog, state) for state in alone]

@@ -131,7 +131,7 @@ def test_a_rewrite_of_an_hour_with_erased_records_is_refused(
         ("clean", f"{HOUR}, commit dead: delete manifest, 0 files", "nothing to remove"),
         (
             "rollback",
-            f"{HOUR}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them have expired",
+            f"{HOUR}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them expired",
             "there is nothing to roll back",
         ),
         ("accept", "hours of the present topic begin at 2026-11-20T06", "there is nothing to accept"),

@@ -49,7 +49,7 @@ class TestLog:
             f"events orders, hour {FIRST}: commit 1 of 3: 4 rows in 0 files, 0 dead letters",
             f"events orders, hour {FIRST}: commit 2 of 3: 4 rows in 0 files, 0 dead letters",
             f"events orders, hour {FIRST}: commit 3 of 3: 2 rows in 0 files, 0 dead letters",
-            f"events orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hours, 100%",
+            f"events orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hour, 100%",
             "ASSET_MATERIALIZATION",
             "HANDLED_OUTPUT",
         ]
@@ -288,7 +288,7 @@ class TestManyTopics:
         assert result.success
         assert staged == [FIRST, SECOND, SECOND, THIRD]
         assert group.hours() == dict.fromkeys(TOPICS, ALL)
-        assert "1 topics failed with transient errors and are tried again" in group.lines(result)
+        assert "1 topic failed with a transient error, and will be tried again" in group.lines(result)
 
     def test_after_its_tries_a_topic_has_failed_and_the_others_are_landed(self, group: Group) -> None:
         def before(attempt: Any) -> None:

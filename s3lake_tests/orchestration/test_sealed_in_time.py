@@ -76,7 +76,7 @@ def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_gree
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
-    assert world.message == "2 hours of topics are evaluated, 1 were not sealed in time"
+    assert world.message == "evaluated 2 hours of topics, 1 of them not sealed in time"
     world.at(NINE, 30)
     assert world.tick() == []
     assert world.message == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
@@ -96,7 +96,7 @@ def test_the_first_tick_waits_until_hours_that_landed_before_are_announced(world
     world.cursor = None
     world.at(TEN, 15)
     assert world.tick() == []
-    assert world.message == "the first tick evaluates nothing: 2 past hours are evaluated at the next one"
+    assert world.message == "the first tick evaluates nothing, the next one 2 past hours"
     world.sealed("orders", EIGHT, NINE)
     world.sealed("clicks", EIGHT, NINE)
     world.at(TEN, 20)

@@ -43,6 +43,10 @@ def test_a_wait_is_in_units_that_people_read(seconds: float, text: str) -> None:
         (1, "micro-batches", "1 micro-batch"),
         (1, "fields left out", "1 field left out"),
         (1, "late", "1 late"),
+        (1, "commits", "1 commit"),
+        (1, "topic-partitions", "1 topic-partition"),
+        (1, "past hours", "1 past hour"),
+        (1, "more partitions", "1 more partition"),
     ],
 )
 def test_a_count_of_one_has_its_noun_in_the_singular(count: int, plural: str, text: str) -> None:

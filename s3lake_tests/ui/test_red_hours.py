@@ -215,6 +215,6 @@ def test_an_hour_whose_table_fails_shows_the_reason_until_the_table_is_synced(si
         run_command(site, "table sync --sink tabled --yes") == f"3: tabled payments: TableUnavailableError: {reason}\n"
     )
     (site.home / "unmounted").mkdir()
-    assert run_command(site, "table sync --sink tabled --yes").endswith(": 1 commits, 1 files, 17 rows added\n")
+    assert run_command(site, "table sync --sink tabled --yes").endswith(": 1 commit, 1 file, 17 rows added\n")
     _, events = run(site, "tabled", "payments", hour, ("table",))
     assert list_red(events) == {}

@@ -22,6 +22,7 @@ from s3lake.index.commit.recovery import fence_commit, settle_pending_commit, sw
 from s3lake.index.commit.replacing_attempts import REWRITE
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
+from s3lake.text.quantities import format_count
 
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
@@ -42,7 +43,7 @@ class Cleaned:
 
     def __str__(self) -> str:
         place = f"{self.hour}, commit {self.commit}: " if self.commit else ""
-        return f"{place}{self.action}, {self.files} files"
+        return f"{place}{self.action}, {format_count(self.files, 'files')}"
 
 
 class Settled(msgspec.Struct, frozen=True):

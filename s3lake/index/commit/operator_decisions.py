@@ -13,6 +13,7 @@ from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan import tile as tiles
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.source.offsets import Offsets, TopicOffsets
+from s3lake.text.quantities import format_count
 
 
 class _Onward(NamedTuple):
@@ -236,8 +237,9 @@ def roll_back_by_hand(
         expired = _count_expired(index, offsets, manifest) if manifest else 0
         if expired and not give_up_expired:
             raise DataLossError(
-                f"{index.topic} {hour}: Kafka has expired {expired} offsets that commit {commit} holds; to give "
-                "them up use --give-up-expired, and the next run records them as expired"
+                f"{index.topic} {hour}: Kafka has expired {format_count(expired, 'offsets')} "
+                f"that commit {commit} holds; to give them up use --give-up-expired, and the next run "
+                "records them as expired"
             )
         reads = manifest.partitions.values() if manifest else ()
         result = RolledBack(commit, sum(read.end - read.start for read in reads), expired)

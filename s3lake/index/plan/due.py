@@ -103,7 +103,8 @@ def find_flush_reason(waiting: Waiting, policy: Policy) -> DueReason | None:
     if not waiting.records:
         return None
     if policy.flush_count is not None and waiting.records >= policy.flush_count * waiting.partitions:
-        sentence = f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
+        wait = "1 record waits" if waiting.records == 1 else f"{waiting.records:,} records wait"
+        sentence = f"{wait}, flush.count is {policy.flush_count} a topic-partition"
         return DueReason("count", sentence)
     if waiting.bytes >= policy.flush_bytes * waiting.partitions:
         sentence = f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"

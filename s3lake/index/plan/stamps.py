@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from s3lake import hours
 from s3lake.index.plan.tile import Tile
 from s3lake.source.offsets import TopicOffsets
+from s3lake.text.quantities import format_count
 
 AHEAD_MS = hours.HOUR_MS
 """Clocks differ, and late closes wait: a stamp that is less ahead is not reported."""
@@ -45,9 +46,10 @@ def describe_before_start(hour: str, before_start: Mapping[int, int]) -> list[st
     count = sum(before_start.values())
     if not count:
         return []
-    partitions = ", ".join(f"{offsets:,} of partition {partition}" for partition, offsets in before_start.items())
+    offsets, verb = format_count(count, "offsets"), "is" if count == 1 else "are"
+    partitions = ", ".join(f"{number:,} of partition {partition}" for partition, number in before_start.items())
     return [
-        f"{count:,} offsets are before {hour}, where landing starts, and are not landed ({partitions}): their records "
+        f"{offsets} {verb} before {hour}, where landing starts, and {verb} not landed ({partitions}): their records "
         "are stamped earlier, or by a producer that writes another unit than milliseconds. A sink with an earlier "
         "start, or with from: earliest, lands them"
     ]

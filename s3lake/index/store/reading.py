@@ -6,6 +6,7 @@ from typing import BinaryIO
 from s3lake.errors import DataLossError
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.upload import PART_BYTES
+from s3lake.text.quantities import format_count
 
 BUFFER_BYTES = 2**18
 """How many bytes of a block a reader takes at once."""
@@ -62,6 +63,6 @@ class _Object(io.RawIOBase):
         if block is None or block.metadata.get(COMMIT) != self._commit or len(block.body) != end - start:
             state = "is missing or shorter"
             if block is not None:
-                state = f"has {len(block.body)} bytes of {end - start} or is another's"
+                state = f"has {len(block.body):,} of {format_count(end - start, 'bytes')} or is another's"
             raise DataLossError(f"s3://{self._store.bucket}/{self._key} of commit {self._commit} {state}")
         return block.body

@@ -16,6 +16,7 @@ from s3lake.index.store.reading import open_object
 from s3lake.lake.objects import ObjectShape, read_batches, spark_columns
 from s3lake.lake.objects.shape import BYTES, STRING
 from s3lake.lake.readback.committed import open_index, read_complete_tiles, read_manifests, read_recorded_columns
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -122,7 +123,8 @@ class CompleteHour:
                 yield batch
             if taken != self.rows:
                 raise UnreadableError(
-                    f"{self._what}: its objects hold {taken:,} rows, its commits state {self.rows:,}: verify the hour"
+                    f"{self._what}: its objects hold {format_count(taken, 'rows')}, its commits "
+                    f"state {self.rows:,}: verify the hour"
                 )
         except DataLossError:
             self._refuse_rewritten()  # a rewrite deletes objects

@@ -10,6 +10,7 @@ import msgspec
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
@@ -136,15 +137,16 @@ class Elasticsearch(LedgerDestination):
         answer = self._ask("POST", f"{self._index}/_bulk", body) or {}
         outcomes = [item["index"] for item in answer.get("items", ())]
         if len(outcomes) != len(chunk):
-            raise DestinationRefusedError(f"{self.place}: {len(outcomes)} answers to a bulk of {len(chunk)} rows")
+            answers, rows = format_count(len(outcomes), "answers"), format_count(len(chunk), "rows")
+            raise DestinationRefusedError(f"{self.place}: {answers} to a bulk of {rows}")
         failed = [(row, item) for row, item in zip(chunk, outcomes, strict=True) if item["status"] >= 300]
         if not failed:
             return
         row, item = failed[0]
         flaw = item.get("error", {}).get("type")  # its reason would quote the record
         message = (
-            f"{self.place}: {len(failed)} of {len(chunk)} rows were not taken, the first, row {row.number} of "
-            f"{row.file}, because of {flaw} ({item['status']})"
+            f"{self.place}: refused {len(failed):,} of {format_count(len(chunk), 'rows')}, the first, "
+            f"row {row.number} of {row.file}, because of {flaw} ({item['status']})"
         )
         if any(item["status"] == 429 or item["status"] >= 500 for _, item in failed):
             raise DestinationUnavailableError(message)

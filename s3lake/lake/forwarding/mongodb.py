@@ -22,6 +22,7 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, Destinati
 from s3lake.lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
 from s3lake.plugins import require_extra
 from s3lake.text import masking
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from pymongo.collection import Collection
@@ -196,8 +197,9 @@ class MongoDB(LedgerDestination):
             return DestinationUnavailableError(f"{self.place}: not all rows were written for certain")
         row = chunk[flaws[0]["index"]]
         return DestinationRefusedError(
-            f"{self.place}: {len(flaws)} of {len(chunk)} rows were not taken, the first, row {row.number} of "
-            f"{row.file}, because of code {flaws[0]['code']}: set record='text' where the server has no such documents"
+            f"{self.place}: refused {len(flaws):,} of {format_count(len(chunk), 'rows')}, the first, "
+            f"row {row.number} of {row.file}, because of code {flaws[0]['code']}: set record='text' where the server "
+            "has no such documents"
         )
 
 

@@ -24,6 +24,7 @@ from s3lake.errors import (
 )
 from s3lake.lake.forwarding.http import Api, cut_bodies
 from s3lake.lake.forwarding.ledger import make_bucket_error, make_digest
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.lake.forwarding.complete_hour import CompleteHour, Row
@@ -124,7 +125,8 @@ class Quickwit:
             answer = self._ask("POST", f"api/v1/{name}/ingest?commit={'force' if last else 'auto'}", body)
             if rejected := answer.get("num_rejected_docs"):
                 raise DestinationRefusedError(
-                    f"{self.place}: {rejected} of {len(rows)} rows of {hour.topic} {hour.hour} were not taken"
+                    f"{self.place}: refused {rejected:,} of {format_count(len(rows), 'rows')} of "
+                    f"{hour.topic} {hour.hour}"
                 )
         deadline = time.monotonic() + SEEN_S  # a poll and not a retry: each answer is the progress of the server
         while (count := self._count(name)) != hour.rows:

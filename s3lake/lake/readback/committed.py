@@ -15,6 +15,7 @@ from s3lake.index.commit.documents import File, Manifest, collect_files
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
 from s3lake.records.schema.columns.types import Columns, from_document
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,9 +169,9 @@ def _find_missing(tile: Tile | None) -> str:
         return _NEVER
     landed = sum(span.committed - span.start for span in tile.partitions.values())
     if not tile.closed:
-        return f"is still open, {landed:,} offsets landed so far"
+        return f"is still open, {format_count(landed, 'offsets')} landed so far"
     total = sum((span.end or 0) - span.start for span in tile.partitions.values())
-    return f"lacks {total - landed:,} of {total:,} offsets"
+    return f"lacks {total - landed:,} of {format_count(total, 'offsets')}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from s3lake.text.quantities import format_count
+
 _SIZES = {"null": 0, "float": 4, "double": 8}
 _MOST_EMPTY = 1_000
 """Items without bytes that a datum may have: more are refused, because a few bytes could encode any number."""
@@ -35,7 +37,7 @@ def require_datum(schema: Any, types: Mapping[str, Any], data: bytes) -> None:
     walk = _Walk(types, data)
     walk.pass_value(schema)
     if walk.at != len(data):
-        raise ValueError(f"{len(data) - walk.at} bytes are left")
+        raise ValueError(f"{format_count(len(data) - walk.at, 'bytes')} left")
 
 
 def _is_empty(schema: Any, types: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from s3lake.lake.verify.decoded_values import DIGEST_BYTES, digest_row
 from s3lake.lake.verify.log import Records
 from s3lake.lake.verify.row_digests import StreamDigester
 from s3lake.records.schema.registry.registry_connection import Connection
+from s3lake.text.quantities import format_count
 
 _ROWS = 10_000
 _JOINED = FramingBytes(b"", b"", b"")
@@ -254,7 +255,8 @@ class FileOrder:
                 continue
             records = self._records.get(file.key, 0)
             if count and records != file.records:
-                yield f"{file.key} covers {records} records of Kafka, the manifest states {file.records}"
+                has = format_count(records, "records")
+                yield f"{file.key} covers {has} of Kafka, the manifest states {file.records}"
             elif file.key in self._in_kafka:
                 self._in_kafka[file.key].update(self._frame.closing)
                 if self._in_kafka[file.key].digest() != self._in_file[file.key].digest():

@@ -38,6 +38,7 @@ from s3lake.lake.verify.expected import ExpectedRecords
 from s3lake.lake.verify.index_checks import CommitRange, ReportDifference, check_object, replaces_files
 from s3lake.lake.verify.log import Log, Records
 from s3lake.source.offsets import LogRange
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -209,7 +210,8 @@ class Comparison:
                 self._report("object", str(problem))
         self._rows += rows
         if rows != group.first.records:
-            self._report("count", f"{group.first.key} has {rows} records, the manifest states {group.first.records}")
+            has = format_count(rows, "records")
+            self._report("count", f"{group.first.key} has {has}, the manifest states {group.first.records}")
 
     def _count_compacted(self) -> int:
         """Count the records that Kafka may have compacted away since the commit read them."""

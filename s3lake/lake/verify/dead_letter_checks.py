@@ -11,6 +11,7 @@ from s3lake.lake.verify.decoded_values import DIGEST_BYTES, digest_row
 from s3lake.lake.verify.digests import describe_offsets
 from s3lake.lake.verify.index_checks import CommitRange, ReportDifference
 from s3lake.lake.verify.log import UNREADABLE, Headers, Records
+from s3lake.text.quantities import format_count
 
 
 class DeadLetters:
@@ -40,7 +41,8 @@ class DeadLetters:
             self._report("object", str(problem))
         self.count += count
         if count != file.records:
-            self._report("count", f"{file.key} has {count} records, the manifest states {file.records}")
+            has = format_count(count, "records")
+            self._report("count", f"{file.key} has {has}, the manifest states {file.records}")
 
     def expect(self, first: int, end: int) -> None:
         """Note that all objects are read, and that Kafka will be asked for offsets `[first, end)`."""

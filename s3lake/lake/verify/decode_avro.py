@@ -18,6 +18,7 @@ from fastavro.write import LOGICAL_WRITERS
 from s3lake.lake.verify.avro_bytes import has_empty_items, require_datum
 from s3lake.lake.verify.decoded_values import EXACT, Decode, MapValue, SinglePrecision, Uuid, return_unchanged
 from s3lake.lake.verify.fill_avro_defaults import build_filler, name_branches
+from s3lake.text.quantities import format_count
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
@@ -81,7 +82,7 @@ def build_avro_reader(text: str, references: tuple[str, ...], null_to_default: b
         except (EOFError, IndexError, KeyError) as error:
             raise ValueError(f"it is not a datum of its schema: {error!r}") from None
         if stream.tell() != len(data):
-            raise ValueError(f"{len(data) - stream.tell()} bytes are left")
+            raise ValueError(f"{format_count(len(data) - stream.tell(), 'bytes')} left")
         if not is_walked and not _is_rewritten(schema, value, data):
             require_datum(schema, types, data)
         return fill(value)

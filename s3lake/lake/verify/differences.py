@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Literal
 
+from s3lake.text.quantities import format_count
+
 _SHOWN = 8
 
 DifferenceType = Literal[
@@ -134,9 +136,10 @@ class NotLanded:
         expired = f", {self.expired:,} of them expired" if self.expired else ""
         fine = " (allowed)" if self.allowed else ""
         parts = [f"partition {number}: {start} to {end - 1}" for number, (start, end) in self.offsets.items()]
-        more = [f"{len(parts) - _SHOWN} more partitions"] if len(parts) > _SHOWN else []
+        more = [format_count(len(parts) - _SHOWN, "more partitions")] if len(parts) > _SHOWN else []
         where = f"; {', '.join([*parts[:_SHOWN], *more])}" if parts else ""
-        return f"not landed: {self.topic} {which}: {self.count:,} offsets, {self.state}{expired}{fine}{where}"
+        offsets = format_count(self.count, "offsets")
+        return f"not landed: {self.topic} {which}: {offsets}, {self.state}{expired}{fine}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)

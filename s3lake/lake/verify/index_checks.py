@@ -14,6 +14,7 @@ from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT, Store
 from s3lake.lake.verify.commit_file_groups import group_files
 from s3lake.lake.verify.differences import DifferenceType
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -116,18 +117,22 @@ def check_manifest(
             covered = f"[{read.start}, {read.end})" if read else "nothing"
             report("interval", f"{file.key} holds offsets {span}, its commit covers {covered}", file.partition)
         if not 0 < file.records <= file.last_offset - file.first_offset + 1:
-            report("count", f"{file.key} cannot hold {file.records} records of its offsets", file.partition)
+            records = format_count(file.records, "records")
+            report("count", f"{file.key} cannot hold {records} of its offsets", file.partition)
     refused = sum(reason.count for reason in manifest.refusal_reasons)
     dead = sum(file.records for file in manifest.files if file.stream == "dead_letters")
     if refused != dead:
-        report("count", f"commit {manifest.id} has reasons for {refused} dead letters, its files have {dead}")
+        reasons = format_count(refused, "dead letters")
+        report("count", f"commit {manifest.id} has reasons for {reasons}, its files have {dead}")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
         dead = sum(file.records for file in files if file.stream == "dead_letters")
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", dead, read.dead)):
             if counted != recorded:
-                text = f"commit {manifest.id} states {what} {recorded}, its files have {counted} records"
+                text = (
+                    f"commit {manifest.id} states {what} {recorded}, its files have {format_count(counted, 'records')}"
+                )
                 report("count", text, partition)
         if read.unexplained:
             sums = f"landed {read.landed}, skipped {read.skipped}, filtered {read.filtered}, dead {read.dead}"
@@ -145,7 +150,7 @@ def check_object(store: Store, file: File, commit: str) -> tuple[int | None, lis
     if owner != commit:
         wrong.append(f"{file.key} is not commit {commit}'s any more: its metadata {COMMIT} is {owner!r}")
     if head.size != file.bytes:
-        wrong.append(f"{file.key} has {head.size} bytes, the manifest states {file.bytes}")
+        wrong.append(f"{file.key} has {format_count(head.size, 'bytes')}, the manifest states {file.bytes}")
     return head.size, wrong
 
 

@@ -17,6 +17,7 @@ from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.hour_grid import Grid
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.lake.verify.differences import NotLanded
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -165,4 +166,4 @@ def _describe_state(tile: Tile) -> str:
         return f"commit {tile.pending} is pending"
     if not tile.landed:
         return "closed, not complete" if tile.closed else "open"
-    return f"{len(tile.garbage)} commits are still to be swept"
+    return f"{format_count(len(tile.garbage), 'commits')} still to be swept"

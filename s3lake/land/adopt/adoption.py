@@ -18,6 +18,7 @@ from s3lake.land.adopt.group_offsets import GroupOffsets, Groups
 from s3lake.land.adopt.lenses_index import read_locks
 from s3lake.land.adopt.object_names import build_name_pattern
 from s3lake.source.offsets import Offsets, TopicOffsets
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -264,9 +265,9 @@ def _require_in_log(topic: str, starts: dict[int, Start], kafka: TopicOffsets, a
             )
         elif start.offset < log.log_start and not accept_expired:
             wrong.append(
-                f"{text}, but Kafka's log starts at {log.log_start}: {log.log_start - start.offset} offsets have "
-                "expired and cannot be landed any more; --accept-expired continues without them and records them "
-                "as expired"
+                f"{text}, but Kafka's log starts at {log.log_start}: "
+                f"{format_count(log.log_start - start.offset, 'offsets')} expired before they could be landed; "
+                "--accept-expired continues without them and records them as expired"
             )
     if wrong:
         raise ConfigurationError("\n".join([f"topic {topic}: Kafka does not have these offsets", *wrong]))

@@ -28,6 +28,7 @@ from s3lake.land.change.hour_change import (
 from s3lake.land.change.join_files import FileJoiner
 from s3lake.land.request import stage_values
 from s3lake.land.topic.topic_sink import TopicSink
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -77,7 +78,8 @@ def plan_compact(target: TopicSink, hour: str, manifests: list[Manifest], size: 
     merges = plan_merges(target.sink, target.topic, manifests, options)
     # An output has as many files as its first source.
     left = count - sum(len(source.files) for merge in merges for sources in merge.outputs for source in sources[1:])
-    change = HourChange(hour, f"{count:,} files of {size:,} bytes become {left:,}", 0, count, size)
+    now = f"{format_count(count, 'files')} of {format_count(size, 'bytes')}"
+    change = HourChange(hour, f"{now} become {left:,}", 0, count, size)
     replacements = [(merge.manifests, partial(_join, target, merge, options)) for merge in merges]
     return Plan(change, replacements) if left < count else None
 

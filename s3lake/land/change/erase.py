@@ -213,7 +213,9 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
             )
         read = _read_table(shape, body, file.key, where, recorded)
         if read.num_columns and read.num_rows != file.records:
-            raise DataLossError(f"{file.key} has {read.num_rows} rows, its manifest states {file.records}")
+            raise DataLossError(
+                f"{file.key} has {format_count(read.num_rows, 'rows')}, its manifest states {file.records}"
+            )
         table = {**{name: read[name] for name in read.column_names}, **table}
     declared = _columns_of(manifest, recorded)
     for column in where.columns(declared) or declared:

@@ -20,6 +20,7 @@ from s3lake.index.commit.sealed_marker import renew_existing_marker
 from s3lake.index.plan.tile import Tile
 from s3lake.land.task.outcomes import merge_reads
 from s3lake.land.topic.topic_sink import TopicSink, retry_fenced
+from s3lake.text.quantities import format_count
 
 Write = Callable[[Attempt, list[File]], Staged | None]
 """Stages the files of an attempt, adds each to the list, and returns the rest of the commit; None to change nothing."""
@@ -66,7 +67,7 @@ class HourChange:
 
     def __str__(self) -> str:
         uncounted = (
-            f"; this does not count {self.uncounted} commits that were replaced before" if self.uncounted else ""
+            f"; this does not count {format_count(self.uncounted, 'commits')} replaced before" if self.uncounted else ""
         )
         return f"{self.hour}: {self.summary}{': ' if self.blocker else ''}{self.blocker}{uncounted}"
 

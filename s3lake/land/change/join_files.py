@@ -25,6 +25,7 @@ from s3lake.records.encode import FileFormat
 from s3lake.records.encode.background_work import BackgroundWork
 from s3lake.records.encode.joined_files import Joiner, JoinKey, open_joiner, read_join_key
 from s3lake.records.layout.object_keys import FileNumbers, KeyLayout
+from s3lake.text.quantities import format_count
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Form = tuple[tuple[str, JoinKey], ...]
@@ -51,7 +52,7 @@ class _NewObject:
         with body if self.shape is None else copy_object(body, file.bytes) as source:
             records = self.joiner.add(source)
             if records not in (None, file.records):
-                raise ValueError(f"it holds {records} records, its manifest states {file.records}")
+                raise ValueError(f"it holds {format_count(records, 'records')}, its manifest states {file.records}")
             if self.shape is not None:
                 source.seek(0)
                 self.sources.add(self.shape, source, file.key)

@@ -277,7 +277,8 @@ def restore_records(
         consumer.close()
     if done != planned.records:
         raise DataLossError(
-            f"objects of {request.target.topic} hold {done} records, the index states {planned.records}"
+            f"objects of {request.target.topic} hold {format_count(done, 'records')}, the index states "
+            f"{planned.records:,}"
         )
     return Restoration(**{**vars(planned), "done": done})
 
@@ -308,8 +309,8 @@ def _require_topic(producer: Any, request: Restore) -> None:
     most = max((file.partition for file in chain.from_iterable(request.files.values())), default=0)
     if most >= len(metadata.partitions):
         raise ConfigurationError(
-            f"--into {request.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "
-            f"{most}: give it {most + 1}"
+            f"--into {request.into}: it has {format_count(len(metadata.partitions), 'topic-partitions')}, and "
+            f"records are of number {most}: give it {most + 1}"
         )
 
 

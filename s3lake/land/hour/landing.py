@@ -29,6 +29,7 @@ from s3lake.land.spark.spark_jobs import SparkJobs, await_result
 from s3lake.land.topic.missing_topic import refuse_missing
 from s3lake.land.topic.observer import LandedHour, Logged, Observer
 from s3lake.land.topic.topic_sink import TopicSink
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -306,7 +307,8 @@ class _Landing:
                 self.last[tile.hour], merges = merged, merges + 1
                 replaced = [manifest for manifest in manifests if manifest.id in merged.manifest.replaces]
                 counts = sum(map(count_data_files, replaced)), count_data_files(merged.manifest)
-                outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
+                commits, files = format_count(len(replaced), "commits"), format_count(counts[0], "files")
+                outcome = f"{commits} of {files} became one of {counts[1]}"
                 self.observer.hour_merged(tile.hour, outcome)
                 target.follower.tell(self.observer)
         except (CannotChange, S3LakeError) as error:

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake.errors import GateError
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.config.model import Sink
@@ -31,8 +32,8 @@ def check_gate(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> None:
     where = f"sink {sink.name}: topic {topic!r}, hour {hour}: nothing of this micro-batch is visible"
     if landed < gate.min_rows:
         raise GateError(
-            f"{where}: {landed:,} rows of {read:,} records are fewer than schema.gate.min_rows, {gate.min_rows:,}. "
-            "Look what refuses, skips or filters the others, or ask for fewer"
+            f"{where}: {format_count(landed, 'rows')} of {format_count(read, 'records')}, fewer than "
+            f"schema.gate.min_rows, {gate.min_rows:,}. Look what refuses, skips or filters the others, or ask for fewer"
         )
     broken = sum(one.broken for one in done)
     for name, most, count, what in (
@@ -41,7 +42,7 @@ def check_gate(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> None:
     ):
         if most is not None and count > most * read:
             raise GateError(
-                f"{where}: {count:,} of {read:,} records ({count / read:.2%}) {what}, more than schema.gate.{name}, "
-                f"{most:.2%}. Mend what writes or what reads them (`s3lake preview` shows why each is refused), or "
-                "allow more"
+                f"{where}: {count:,} of {format_count(read, 'records')} ({count / read:.2%}) {what}, more than "
+                f"schema.gate.{name}, {most:.2%}. Mend what writes or what reads them (`s3lake preview` "
+                "shows why each is refused), or allow more"
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.records.encode.dead_letter_lines import ERROR, DeadLetter
 from s3lake.source.kafka.client_properties import ErrorLog, hide_secrets, to_librdkafka
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -154,7 +155,7 @@ class DeadLetterProducer:
             self._produce(self._producer, dead_letter)
         remaining = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
         if remaining or self._error:
-            raise self._unavailable(self._error or f"{remaining} records got no answer")
+            raise self._unavailable(self._error or f"{format_count(remaining, 'records')} got no answer")
         self._waiting.clear()
 
     def _produce(self, producer: Producer, dead_letter: DeadLetter) -> None:

@@ -25,6 +25,7 @@ from s3lake.source.kafka import epochs
 from s3lake.source.kafka.answers import clamp_offset, read_description, to_log_range
 from s3lake.source.kafka.client_properties import REMEDY, ErrorLog, hide_secrets, to_librdkafka
 from s3lake.source.offsets import Lag, TopicOffsets
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from s3lake.source.kafka.reader import KafkaReader
@@ -149,13 +150,13 @@ class KafkaOffsets:
                     offsets[topic] = TopicOffsets(topic_id, ranges)
             return offsets
 
-        return self._ask(f"the offsets of {len(topics)} topics", question)
+        return self._ask(f"the offsets of {format_count(len(topics), 'topics')}", question)
 
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         return self._ask(f"the offsets of topic {topic!r}", lambda ask: ask.read_bounds(topic, ask.describe(topic)[1]))
 
     def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        return self._ask(f"the offsets of {len(topics)} topics", lambda ask: ask.read_log_ends(topics))
+        return self._ask(f"the offsets of {format_count(len(topics), 'topics')}", lambda ask: ask.read_log_ends(topics))
 
     def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         def question(ask: _Query) -> Mapping[int, int]:

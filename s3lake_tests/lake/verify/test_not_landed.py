@@ -150,7 +150,7 @@ def test_an_open_tile_ends_where_its_hour_does_once_later_records_are_there() ->
 
 @pytest.mark.parametrize(
     ("changes", "state"),
-    [({"pending": "c9"}, "commit c9 is pending"), ({"garbage": ("c8",)}, "1 commits are still to be swept")],
+    [({"pending": "c9"}, "commit c9 is pending"), ({"garbage": ("c8",)}, "1 commit still to be swept")],
 )
 def test_a_tile_that_is_not_finished_is_reported_with_its_state(changes: dict[str, object], state: str) -> None:
     world = VerifiedTopic()

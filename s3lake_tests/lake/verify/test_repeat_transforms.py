@@ -186,7 +186,7 @@ def test_a_commit_of_sql_has_as_many_rows_and_records_of_kafka_as_its_counts() -
     assert (report.clean, report.not_compared, report.counted_reasons) == (True, 2, ("SQL is not run again",))
     file = world.manifests["c1"].files[0]
     world.overwrite(file, b'{"id":1}\n')
-    assert f"{file.key} has 1 records, the manifest states 2" in texts(world.verify(), "count")
+    assert f"{file.key} has 1 record, the manifest states 2" in texts(world.verify(), "count")
     world.overwrite(file, b'{"id":1}\n{"id":2}\n')
     del world.log.records[0][1]
     assert "commit c1 states read 2, by Kafka's records it is 1" in texts(world.verify(), "count")

@@ -191,7 +191,7 @@ REFUSED = {
     ),
     "expired offsets": (
         Place(group={0: 120, 1: 7}, log={0: (200, 1000), 1: (0, 1000)}),
-        *(CONFLUENT, "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets have expired"),
+        *(CONFLUENT, "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets expired"),
         "--accept-expired continues without them and records them as expired",
     ),
     "offsets beyond the log": (

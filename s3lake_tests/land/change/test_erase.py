@@ -284,7 +284,7 @@ def test_an_erase_that_is_fenced_between_two_groups_reports_what_it_does_not_cou
     monkeypatch.setattr(hour_change, "replace_commits", fenced)
     (change,) = erase_hours(holding(world), [HOUR], person(), yes=True)
     assert (change.records, left(world)) == (int(left_to_do), [])
-    assert str(change).endswith("; this does not count 1 commits that were replaced before")
+    assert str(change).endswith("; this does not count 1 commit replaced before")
 
 
 def test_kafka_is_not_asked_for_what_was_erased() -> None:

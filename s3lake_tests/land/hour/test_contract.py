@@ -77,7 +77,7 @@ def test_a_dead_letter_names_the_field_that_was_new() -> None:
 
 
 GATES = [
-    ({"min_rows": 3}, "2 rows of 3 records are fewer than schema.gate.min_rows, 3"),
+    ({"min_rows": 3}, "2 rows of 3 records, fewer than schema.gate.min_rows, 3"),
     ({"max_dead_letters": "10%"}, "1 of 3 records (33.33%) would be dead letters, more than schema.gate.max_dead_lett"),
     ({"max_broken": 0}, "1 of 3 records (33.33%) lack a required field or break a rule, more than schema.gate.max_br"),
 ]

@@ -106,7 +106,7 @@ def test_a_full_queue_is_waited_for() -> None:
         (FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)), "TOPIC_AUTHORIZATION_FAILED"),
         (FakeProducer(refusal=KafkaError(KafkaError._MSG_TIMED_OUT)), "_MSG_TIMED_OUT"),
         (FakeProducer(raises=KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))), "MSG_SIZE_TOO_LARGE"),
-        (FakeProducer(silent=True), "1 records got no answer"),
+        (FakeProducer(silent=True), "1 record got no answer"),
         (FakeProducer(silent=True, room=0), "the queue stayed full"),
     ],
     ids=["unauthorised", "timed out", "too large", "no answer", "queue full"],

@@ -11,6 +11,7 @@ from s3lake.errors import StoreDeniedError, TableConflictError
 from s3lake.lake.table.hive.directories import HiveTable
 from s3lake.lake.table.hive.spelling import GLUE
 from s3lake.records.schema.columns.types import Primitive
+from s3lake.text.quantities import format_count
 
 _OWNER = {"managed_by": "s3lake"}
 """Parameter of the tables that `apply` may change."""
@@ -79,7 +80,7 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
         if refused:
             details = refused[0]["ErrorDetail"]
             raise StoreDeniedError(
-                f"Glue refused {len(refused)} partitions of {database}.{table.name}, for example "
+                f"Glue refused {format_count(len(refused), 'partitions')} of {database}.{table.name}, for example "
                 f"{refused[0]['PartitionValues']}: {details['ErrorCode']}: {details['ErrorMessage']}"
             )
     return len(missing)

@@ -11,6 +11,7 @@ from s3lake import hours
 from s3lake.errors import DataLossError, TableConflictError
 from s3lake.index.commit.documents import File
 from s3lake.records.schema.columns.limits import LANDED_HOUR
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -47,8 +48,8 @@ class Footers:
             metadata = parquet.make_fragment(f"{self.bucket}/{file.key}", scheme, file_size=file.bytes).metadata
             if metadata.num_rows != file.records:
                 raise DataLossError(
-                    f"s3://{self.bucket}/{file.key} has {metadata.num_rows} rows, its manifest states {file.records}: "
-                    "`s3lake verify` shows what is wrong with the hour"
+                    f"s3://{self.bucket}/{file.key} has {format_count(metadata.num_rows, 'rows')}, its manifest "
+                    f"states {file.records:,}: `s3lake verify` shows what is wrong with the hour"
                 )
             return metadata
 

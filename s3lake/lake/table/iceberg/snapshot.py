@@ -18,6 +18,7 @@ from s3lake.lake.table.iceberg.entries import Entries, Footers, find_hour, make_
 from s3lake.lake.table.iceberg.iceberg_columns import list_schemas, widen_schema
 from s3lake.lake.table.iceberg.table_commits import TableDifference
 from s3lake.records.schema.columns.limits import LANDED_HOUR
+from s3lake.text.quantities import format_count
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -45,8 +46,9 @@ class SyncResult:
 
     def __str__(self) -> str:
         span = self.hours[0] if len(self.hours) == 1 else f"{len(self.hours)} hours from {self.hours[0]}"
-        out = f", {self.removed} files removed" if self.removed else ""
-        return f"{span}: {self.commits} commits, {self.files} files, {self.rows} rows added{out}"
+        out = f", {format_count(self.removed, 'files')} removed" if self.removed else ""
+        commits, files = format_count(self.commits, "commits"), format_count(self.files, "files")
+        return f"{span}: {commits}, {files}, {format_count(self.rows, 'rows')} added{out}"
 
 
 def commit_snapshot(

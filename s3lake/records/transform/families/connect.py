@@ -41,6 +41,7 @@ from s3lake.records.transform.step.record_values import (
     to_header,
 )
 from s3lake.text.dates.java import DatePattern
+from s3lake.text.quantities import format_count
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _EMPTY: dict[type, Any] = {
@@ -214,7 +215,8 @@ def header_from(options: OptionReader, side: Side) -> Step:
     headers = options.names("headers", example="record_id")
     move = options.choice("operation", ("move", "copy")) == "move"
     if len(fields) != len(headers):
-        message = f"headers: {len(headers)} names for {len(fields)} fields; each field needs the name of its header"
+        counts = f"{format_count(len(headers), 'names')} for {format_count(len(fields), 'fields')}"
+        message = f"headers: {counts}; each field needs the name of its header"
         raise OptionError(message, "headers")
 
     def apply(record: Record) -> None:

@@ -16,6 +16,7 @@ from s3lake.records.transform.step.option_reader import OptionError, OptionReade
 from s3lake.records.transform.step.record import MISSING, Record, Step, later, require_object, require_topic
 from s3lake.records.transform.step.record_values import Header, TransformError, describe, to_header
 from s3lake.text.option_values import parse_bool
+from s3lake.text.quantities import format_count
 
 ENVELOPE = ".Envelope"
 """What the name of a change event's schema ends with."""
@@ -313,7 +314,8 @@ def header_to_value(options: OptionReader) -> Step:
     fields = options.names("fields", example="id")
     move = options.choice("operation", ("move", "copy")) == "move"
     if len(fields) != len(headers):
-        message = f"fields: {len(fields)} names for {len(headers)} headers; each header needs the name of its field"
+        counts = f"{format_count(len(fields), 'names')} for {format_count(len(headers), 'headers')}"
+        message = f"fields: {counts}; each header needs the name of its field"
         raise OptionError(message, "fields")
     paths = {header: tuple(field.split(".")) for header, field in zip(headers, fields, strict=True)}
 

@@ -25,8 +25,8 @@ def test_sync_reports_what_it_would_do_does_it_and_then_has_nothing_to_do(shelf:
     shelf.commit(FIVE)
     shelf.commit(SIX, files=2)
     assert run("table", "sync", config).splitlines() == [
-        f"events orders lake.orders {FIVE}: 1 commits to add, 0 to remove",
-        f"events orders lake.orders {SIX}: 1 commits to add, 0 to remove",
+        f"events orders lake.orders {FIVE}: 1 commit to add, 0 to remove",
+        f"events orders lake.orders {SIX}: 1 commit to add, 0 to remove",
         "nothing is changed yet: --yes does it",
     ]
     assert loaded(shelf) is None

@@ -352,7 +352,7 @@ def test_the_check_passes_if_the_table_is_as_the_index_has_it(shelf: Shelf) -> N
     shelf.table().sync([FIVE])
     found = verdicts(shelf)
     assert (found[FIVE].passed, found[SIX].passed) == (True, False)
-    assert str(found[SIX].metadata["behind"].value).startswith("1 commits are not in the table, 0 are replaced")
+    assert str(found[SIX].metadata["behind"].value).startswith("the table lacks 1 commit, and has 0 that are replaced")
 
 
 def test_the_check_reports_an_unavailable_catalog(shelf: Shelf) -> None:

@@ -85,7 +85,7 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"spec": "a:b:int8"}, "spec: 'a:b:int8' is not field:type"),
     ],
     "HeaderFrom$Value": [
-        ({"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 names for 2 fields"),
+        ({"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 name for 2 fields"),
         ({"fields": "a", "headers": "h", "operation": "mv"}, "did you mean move? use one of: move, c"),
     ],
     "RegexRouter": [
@@ -108,7 +108,7 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"drop.tombstone": "true"}, "drop.tombstone is not an option; did you mean drop.tombstones?"),
     ],
     "HeaderToValue": [
-        ({"headers": "a,b", "fields": "a", "operation": "move"}, "fields: 1 names for 2 headers"),
+        ({"headers": "a,b", "fields": "a", "operation": "move"}, "fields: 1 name for 2 headers"),
         ({"headers": "a", "fields": "a"}, "operation is missing"),
     ],
     "InsertHeader": [({"header": "a"}, "value.literal is missing")],
