@@ -88,6 +88,7 @@ def _convert(shape: ObjectShape, body: Body, key: str, convert: Callable[[list[b
 
 def _read_parquet(file: Any, key: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     try:
-        yield from file.iter_batches(batch_size=content.ROWS, columns=columns)
+        # Threads of Arrow that still start when a process ends abort it, or let it wait for ever.
+        yield from file.iter_batches(batch_size=content.ROWS, columns=columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableError(f"{key} cannot be read to its end: {error}") from None

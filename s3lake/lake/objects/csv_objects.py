@@ -37,7 +37,8 @@ def open_csv(
         names = list(shape.columns.fields if shape.columns else columns or ())
         if shape.header or not names:
             first = next(split_csv_records(text, b"\n"))
-            fields = csv.read_csv(io.BytesIO(first + b"\n"), parse_options=parsing).column_names
+            line = csv.ReadOptions(use_threads=False)
+            fields = csv.read_csv(io.BytesIO(first + b"\n"), read_options=line, parse_options=parsing).column_names
             if shape.header:
                 names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
             else:

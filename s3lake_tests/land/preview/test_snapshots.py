@@ -1,5 +1,8 @@
 """Snapshots of previews: the rows of every format, dead letters, and diffs."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +45,31 @@ def snapshot(*records: KafkaRecord, **changes: object) -> dict[str, Any]:
 )
 def test_a_snapshot_has_the_rows_of_every_format(written: dict[str, str], rows: list[object]) -> None:
     assert list(snapshot(record(VALUE), format=written)["objects"].values()) == [rows]
+
+
+_READ_AND_COUNT = """
+import io, os
+import pyarrow as pa
+import pyarrow.parquet as pq
+from s3lake.config.model import Sink
+from s3lake.lake.objects import open_columns
+from s3lake.lake.objects.shape import ObjectShape
+from s3lake.land.preview.snapshots import read_shown_rows
+written = io.BytesIO()
+pq.write_table(pa.table({name: [1, 2] for name in "abcdef"}), written)
+sink = Sink(name="events", topics=("orders",), bucket="lake", start="2026-11-22T00", format={"type": "parquet"})
+before = len(os.listdir("/proc/self/task"))
+print(len(read_shown_rows(sink, "orders/0.parquet", written.getvalue())))
+print(sum(len(batch) for batch in open_columns(ObjectShape("parquet"), written.getvalue(), "key").batches))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads of a process are counted in /proc")
+def test_reading_parquet_starts_no_thread_which_could_abort_the_process_at_its_end() -> None:
+    run = subprocess.run([sys.executable, "-c", _READ_AND_COUNT], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["2", "2", "0"]
 
 
 def test_instants_decimals_and_bytes_are_text() -> None:
