@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from logging import LogRecord
 
 _AGAIN_S = 0.5
+_last_s = -_AGAIN_S
 _has_arrived = False
 _is_over = False
 
@@ -53,8 +55,16 @@ def keep_exit_code() -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    global _has_arrived
+    """Interrupt. Several signals at once are one: the others would end what the first one has `finally` or `except` do.
+
+    A key that is held repeats, and a supervisor may send both. A signal that comes later interrupts that too.
+    """
+    global _has_arrived, _last_s
     if _is_over:
+        return
+    now_s = time.monotonic()
+    is_at_once, _last_s = now_s - _last_s < _AGAIN_S, now_s
+    if is_at_once and _is_handled():
         return
     _has_arrived = True
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
@@ -63,14 +73,16 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
     """Interrupt, unless the main thread handles an interrupt: its `finally` and `with` are not disturbed."""
+    if not _is_over and not _is_handled():
+        raise KeyboardInterrupt
+
+
+def _is_handled() -> bool:
+    """Return whether the main thread handles an interrupt."""
     error = sys.exc_info()[1]
-    if _is_over:
-        return
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return
+    while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    raise KeyboardInterrupt
+    return error is not None
 
 
 def _report_unless_interrupt(unraisable: Any) -> None:

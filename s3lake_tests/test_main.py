@@ -45,16 +45,23 @@ def Body():
 """
 
 
+_IN_THE_IMPORTS = f"""
+class Found:
+    def find_spec(self, name, *_): name == "s3lake.cli" and {_INTERRUPT}
+sys.meta_path.insert(0, Found())
+"""
+_IN_THE_WORK = f"""
+s3lake.cli = sys.modules["s3lake.cli"] = types.SimpleNamespace(main=lambda: {_INTERRUPT})
+"""
 _AT_EACH_LINE = """
 import os, signal, sys, types
 processes = ["Spark"]
-launch = types.SimpleNamespace(end=lambda: processes and os.write(1, f"ended {processes.pop()} ".encode()))
+launch = types.SimpleNamespace(end=lambda: processes and os.write(1, f"ended {{processes.pop()}} ".encode()))
 sys.modules["s3lake.land.spark.launch"] = launch
-sys.modules["s3lake.cli"] = types.SimpleNamespace(main=lambda: signal.raise_signal(signal.SIGINT))
 import s3lake
-s3lake.cli = sys.modules["s3lake.cli"]
+{first}
 from s3lake import __main__, interrupts
-files = {__main__.__file__, interrupts.__file__}
+files = {{__main__.__file__, interrupts.__file__}}
 
 def trace(frame, event, _):
     global left
@@ -135,8 +142,9 @@ def test_an_interrupt_during_the_imports_ends_the_command_with_130(number: signa
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
-def test_a_second_interrupt_at_any_line_ends_the_command_with_130_after_spark() -> None:
-    ended = run_python(_AT_EACH_LINE)
+@pytest.mark.parametrize("first", [_IN_THE_IMPORTS, _IN_THE_WORK], ids=["imports", "work"])
+def test_a_second_interrupt_at_any_line_ends_the_command_with_130_after_spark(first: str) -> None:
+    ended = run_python(_AT_EACH_LINE.format(first=first))
     assert (ended.stdout.splitlines(), ended.stderr) == (["ended Spark 130"] * 100, "")
 
 
@@ -165,6 +173,17 @@ def test_an_interrupt_while_python_ends_changes_nothing(place: str, number: sign
 def test_a_cleanup_after_an_interrupt_is_not_disturbed(work: str) -> None:
     ended = run_program(work)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "cleaned\n", "")
+
+
+def test_interrupts_at_once_do_not_disturb_the_cleanup_of_the_first() -> None:
+    ended = run_program(f"try:\n    {_INTERRUPT}\nfinally:\n    for _ in range(9): {_INTERRUPT}\n    print('cleaned')")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "cleaned\n", "")
+
+
+def test_a_later_interrupt_ends_the_cleanup_of_the_first() -> None:
+    work = f"try:\n    {_INTERRUPT}\nfinally:\n    time.sleep(1)\n    {_INTERRUPT}\n    print('cleaned')"
+    ended = run_program(work)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_command_behind_a_shell_ignores_ctrl_c_and_obeys_sigterm() -> None:
