@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -216,17 +218,24 @@ class _RecordRefusedError(Exception):
 
 
 def _stage_batches(work: Work, output: TaskOutput, batches: Iterable[pa.RecordBatch]) -> Progress:
-    """Stage all records of a task; records that come through SQL may be of several topic-partitions."""
+    """Stage all records of a task. Behind the records of a topic-partition its files are closed."""
     progress, projector = Progress(), work.conversion.make_projector()
     if work.look_only:
         output.discard()
+    for partition, parts in groupby(_split_by_partition(batches), key=itemgetter(0)):
+        for _, records in parts:
+            progress = _stage_records(work, output, progress, projector, partition, records)
+        output.close_files(partition)
+    return progress
+
+
+def _split_by_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield topic-partitions and their records; a batch that comes through SQL may have records of several."""
     for batch in batches:
         partitions = pc.unique(batch.column("partition")).to_pylist()
         for partition in partitions:
             is_whole = len(partitions) == 1
-            records = batch if is_whole else batch.filter(pc.equal(batch.column("partition"), partition))
-            progress = _stage_records(work, output, progress, projector, partition, records)
-    return progress
+            yield partition, batch if is_whole else batch.filter(pc.equal(batch.column("partition"), partition))
 
 
 def _stage_records(

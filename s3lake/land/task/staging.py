@@ -218,6 +218,11 @@ class Staging:
                 upload.abort()
             raise
 
+    def close_files(self, partition: int) -> None:
+        """Close the open files of a topic-partition."""
+        for where in [one for one in self._open if one[0] == partition]:
+            self._close(where)
+
     def finish(self) -> list[File]:
         """Close every file: reports of all."""
         self._write_last()

@@ -69,6 +69,15 @@ class TaskOutput:
         self._staging.abort()
         self._waiting.clear()
 
+    def close_files(self, partition: int) -> None:
+        """Close the files of a topic-partition whose records are over, so that they need no memory any more.
+
+        If more of its records come nevertheless, they get files of their own.
+        """
+        for where in [one for one in self._waiting if one[0] == partition]:
+            self._sort(where)
+        self._staging.close_files(partition)
+
     def finish(self) -> list[File]:
         """Close all files. Return them, ready to be made visible."""
         for where in list(self._waiting):

@@ -80,6 +80,32 @@ def test_two_topic_partitions_in_one_batch_are_kept_apart(bucket: TaskBucket) ->
     assert counted(done) == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
 
 
+def test_files_of_a_topic_partition_are_uploaded_when_the_next_one_begins(bucket: TaskBucket) -> None:
+    of = build_task(bucket)
+    uploaded: list[set[str]] = []
+
+    def read() -> Iterator[pa.RecordBatch]:
+        for partition, offset in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            yield to_record_batch(of, [TaskRecord(b"1", partition=partition, offset=offset)])
+            uploaded.append({upload.key for upload in bucket.store.uploads.values()})
+
+    (done,) = run(of, read())
+    first, second = "t/0/000000000000.json", "t/1/000000000000.json"
+    assert uploaded == [set(), set(), {first}, {first}]
+    assert bucket.visible(done) == {first: b"1\n1\n", second: b"1\n1\n"}
+
+
+def test_a_topic_partition_that_comes_again_has_each_record_in_one_file(bucket: TaskBucket) -> None:
+    batches = [[TaskRecord(b"%d" % offset, partition=offset % 2, offset=offset)] for offset in range(3)]
+    done = run_task(build_task(bucket), *batches)
+    assert bucket.visible(done) == {
+        "t/0/000000000000.json": b"0\n",
+        "t/1/000000000001.json": b"1\n",
+        "t/0/000000000002.json": b"2\n",
+    }
+    assert counted(done) == {0: Read(0, 3, read=2, landed=2), 1: Read(1, 2, read=1, landed=1)}
+
+
 def test_an_error_of_the_store_keeps_its_type(bucket: TaskBucket, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> str:
         raise StoreDeniedError("no such bucket: lake")
@@ -309,6 +335,22 @@ def test_new_columns_are_reported_and_nothing_is_staged(bucket: TaskBucket) -> N
     of = build_task(bucket, {"n": "int64"}, flush={"count": 1}, **PARQUET)
     grown = run_task(of, number_records(1), [TaskRecord(b'{"n":1.5,"a":"x"}')], [TaskRecord(b'{"b":{"c":[1]}}')])
     assert grown == Grown(0, 0, {"n": "double", "a": "string", "b": {"struct": {"c": {"list": "int64"}}}})
+    assert bucket.store.uploads == {}
+
+
+def test_new_columns_of_a_topic_partition_drop_the_files_of_the_one_before(bucket: TaskBucket) -> None:
+    of = build_task(bucket, {"n": "int64"}, **PARQUET)
+    outcomes = run_batches(
+        of,
+        number_records(1),
+        [TaskRecord(b'{"n":2}', partition=1, offset=0)],
+        [TaskRecord(b'{"a":"x"}', partition=2, offset=0)],
+    )
+    assert [outcome.columns for outcome in outcomes if isinstance(outcome, Grown)] == [
+        {"n": "int64"},
+        {"n": "int64"},
+        {"n": "int64", "a": "string"},
+    ]
     assert bucket.store.uploads == {}
 
 

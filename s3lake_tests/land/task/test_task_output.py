@@ -64,6 +64,18 @@ def test_waiting_rows_are_sorted_at_their_limit_and_go_on_with_the_same_file() -
     assert sorted((file.first_offset, file.last_offset) for file in files) == [(0, 2), (1, 3)]
 
 
+def test_the_files_of_one_topic_partition_are_closed_with_its_waiting_rows() -> None:
+    store = MemoryStore()
+    output = make_output(store)
+    for partition in (0, 1):
+        output.add(partition, place([A, B], 0, 1))
+        output.add(partition, place(A, 2))
+    output.close_files(0)
+    assert len(store.uploads) == 2
+    files = output.finish()
+    assert sorted((file.partition, file.records) for file in files) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+
+
 def test_rows_without_any_row_begin_no_file() -> None:
     output = make_output(MemoryStore())
     output.add(0, place(A))
