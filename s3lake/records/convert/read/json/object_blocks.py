@@ -43,6 +43,17 @@ class Block:
         names = [name for name, type in columns.items() if type == UNKNOWN and name not in self.arrow.names]
         self.nulls.update(names[: _MOST_NULLS - len(self.nulls)])
 
+    def read_at_once(self, values: pa.BinaryArray, *, checked: bool) -> pa.RecordBatch | None:
+        """Read objects by C, or else by Arrow. Return None if neither is sure of them.
+
+        Args:
+            checked: they passed the gate.
+        """
+        batch = self.read_exact(values)
+        if batch is None and (checked or are_whole_objects(values)):
+            batch = self.read(values, "error")
+        return batch
+
     def read_exact(self, values: pa.BinaryArray) -> pa.RecordBatch | None:
         """Read objects, which need not have passed the gate, as `read` does. Return None if C is not sure of them."""
         reader = compiled_columns.load_reader()

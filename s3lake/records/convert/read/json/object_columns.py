@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from s3lake.records.convert.read import arrays, value_checks
 from s3lake.records.convert.read.arrays import Build, Misfit
-from s3lake.records.convert.read.json import object_blocks
 from s3lake.records.convert.read.json.exact_integers import find_large_columns
 from s3lake.records.convert.read.json.inferred_types import LARGE, decode_checked_json, infer_type, widen
 from s3lake.records.convert.read.json.object_blocks import Block, is_foreign, make_block
@@ -54,7 +53,7 @@ NOTHING = "the object holds nothing, and no column is known yet"
 """Why a row is refused that no column could hold."""
 
 _FIRST = 100
-"""Odd records that are looked at before the others are compared with the columns that these have shown."""
+"""Records that are looked at before the others are compared with the columns that these have shown."""
 _FLOAT = 3.4028235677973362e38  # the largest number that is rounded to a float, as Java's 3.4028235E38 is
 _DECODED: dict[Primitive, Any] = {
     Primitive.BOOL: bool,
@@ -126,11 +125,12 @@ def read_objects(
     declared = declared or {}
     recorded = _compile(tuple(columns.items()), tuple(declared.items()), limits.rule)
     if recorded.block is not None:
-        batch = recorded.block.read_exact(values)
-        if batch is None and (checked or object_blocks.are_whole_objects(values)):
-            batch = recorded.block.read(values, "error")
+        batch = recorded.block.read_at_once(values, checked=checked)
         if batch is not None:
             return TableRows(batch, recorded.united, {}, frozenset(find_large_columns(batch)))
+    rows = _read_by_first(values, columns, declared, limits, checked=checked)
+    if rows is not None:
+        return rows
     refused: Refusals = {}
     if not checked:
         refused, values = value_checks.check_json(values), value_checks.replace_line_breaks(values)
@@ -151,7 +151,9 @@ def read_objects(
             some = pa.array(placed, pa.binary()) if unplaced else values
             some = some if kept is None else some.take(kept)
             block = _compile(tuple(wider.items()), tuple(declared.items()), limits.rule).block
-            batch = None if block is None else block.read(some, "ignore")
+            if block is not None:
+                block.note_nulls(look.columns)
+                batch = block.read(some, "ignore")
         lost = look.find_rounded_columns() if batch is None else None
         if not lost:
             break
@@ -164,6 +166,21 @@ def read_objects(
     unplaced = {row: fields for row, fields in unplaced.items() if row not in refused}
     united = merge_columns(columns, wider)
     return TableRows(batch if batch.num_rows else None, united, refused, large, unplaced=unplaced)
+
+
+def _read_by_first(
+    values: pa.BinaryArray, columns: Columns, declared: Columns, limits: Limits, *, checked: bool
+) -> TableRows | None:
+    """Read rows of which all but the first ones surely fit the columns that those show. Return None for others."""
+    first = read_objects(values[:_FIRST], columns, declared, limits, checked=checked) if len(values) > _FIRST else None
+    if first is None or first.batch is None or first.columns == columns:
+        return None
+    block = _compile(tuple(first.columns.items()), tuple(declared.items()), limits.rule).block
+    others = None if block is None else block.read_at_once(values[_FIRST:], checked=checked)
+    if others is None or others.schema != first.batch.schema:
+        return None
+    (batch,) = pa.Table.from_batches([first.batch, others]).combine_chunks().to_batches()
+    return first._replace(batch=batch, large=first.large | frozenset(find_large_columns(others)))
 
 
 def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:

@@ -1,5 +1,6 @@
 """JSON objects to columns: one row per record, never shifted, and every refusal with its record."""
 
+import itertools
 import json
 from typing import Any
 
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from s3lake.records.convert.read import keys_and_values
 from s3lake.records.convert.read.json import object_columns
+from s3lake.records.convert.read.json.object_blocks import Block
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.schema.columns.types import from_document, to_document
+from s3lake_tests.kit.cost import count_calls
 
 Document = dict[str, Any]
 
@@ -195,6 +198,35 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
     if kept:
         _, again, none = read_objects(binary(*kept), columns)
         assert (again, none) == (columns, {})
+
+
+_numbers = st.fixed_dictionaries({"a": st.sampled_from([1, 0.5, 2**53 + 1, 2**70, None])})
+
+
+@given(
+    st.lists(_objects | _numbers | _others, min_size=1, max_size=4),
+    st.lists(_objects | _numbers | _others, min_size=1, max_size=4),
+    _known,
+    st.booleans(),
+)
+def test_records_behind_the_first_ones_are_read_as_if_each_were_looked_at(
+    first: list[Any], others: list[Any], known: Document, checked: bool
+) -> None:
+    values = binary(*itertools.islice(itertools.cycle(first), 100), *first, *others)
+    found = object_columns.read_objects(values, from_document(known), checked=checked)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Block, "read_at_once", lambda *_, **__: None)
+        looked_at = object_columns.read_objects(values, from_document(known), checked=checked)
+    assert repr(found.batch and found.batch.to_pylist()) == repr(looked_at.batch and looked_at.batch.to_pylist())
+    assert found._replace(batch=None) == looked_at._replace(batch=None)
+    assert found.batch is None or found.batch.schema == looked_at.batch.schema  # type: ignore[union-attr]
+
+
+def test_records_that_fit_what_the_first_ones_show_cost_no_call_each() -> None:
+    record = {"a": 1, "b": None, "c": [1.5]}
+    few, many = (binary(*[record] * count) for count in (1_000, 10_000))
+    read_objects(few, {})
+    assert count_calls(lambda: read_objects(many, {})) <= count_calls(lambda: read_objects(few, {})) + 100
 
 
 # Values that have not passed the gate
