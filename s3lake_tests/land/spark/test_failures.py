@@ -143,7 +143,6 @@ def test_ctrl_c_takes_effect_when_the_start_of_a_session_is_left_and_not_by_pysp
         raise ValueError("no session")
 
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)
-    monkeypatch.setattr("s3lake.land.spark.launch._processes", [])  # the JVM of the other tests' session stays
     monkeypatch.setattr("s3lake.land.spark.launch.launch", launch)
     monkeypatch.setattr("s3lake.land.spark.jars.find_java", lambda: Path("/java/bin/java"))
     monkeypatch.setenv("JAVA_HOME", "/java")
