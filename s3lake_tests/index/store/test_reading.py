@@ -49,7 +49,7 @@ def test_a_small_object_is_one_request() -> None:
 def test_an_object_of_another_commit_or_size_is_not_read(commit: str, size: int) -> None:
     store = MemoryStore()
     landed(store, b"abc", commit)
-    with pytest.raises(DataLossError, match=r"s3://memory/a of commit c has 3 bytes of . or is another's"):
+    with pytest.raises(DataLossError, match=r"s3://memory/a of commit c has 3 of . bytes or is another's"):
         open_object(store, "a", size, "c").read()
 
 

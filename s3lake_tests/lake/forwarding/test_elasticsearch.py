@@ -24,7 +24,7 @@ def test_a_server_that_is_busy_is_asked_again_later(
 ) -> None:
     monkeypatch.setattr("s3lake.lake.forwarding.elasticsearch.BULK_BYTES", 10_000)
     hour, search.busy = hour_of(land()), 1
-    with pytest.raises(DestinationUnavailableError, match=r"1 of 2 rows .* es_rejected_execution_exception \(429\)"):
+    with pytest.raises(DestinationUnavailableError, match=r"1 of 2 rows, .* es_rejected_execution_exception \(429\)"):
         forward_hour(hour, in_search.open())
     assert in_search.open().read_content(hour) is None
     assert forward_hour(hour, in_search.open()).outcome == "written"

@@ -207,14 +207,18 @@ def test_expired_offsets_of_a_commit_that_the_tile_lacks_are_found(world: Verifi
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_reasons_of_more_or_fewer_dead_letters_than_the_files_have_are_found(world: VerifiedTopic, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "given"), [(0, "0 dead letters"), (1, "1 dead letter"), (3, "3 dead letters")], ids=["0", "1", "3"]
+)
+def test_reasons_of_more_or_fewer_dead_letters_than_the_files_have_are_found(
+    world: VerifiedTopic, count: int, given: str
+) -> None:
     world.log.add([b"{", b"}"])
     world.commit("c1", [world.dead_letters("c1", {0: dead_letter_line(0, "{"), 1: dead_letter_line(1, "}")})])
     assert world.verify().clean
     reasons = (RefusalReason("convert", "refused", count, 0, 0),) if count else ()
     world.change("c1", refusal_reasons=reasons)
-    assert texts(world.verify(), "count") == [f"commit c1 has reasons for {count} dead letters, its files have 2"]
+    assert texts(world.verify(), "count") == [f"commit c1 has reasons for {given}, its files have 2"]
 
 
 def read_head(world: VerifiedTopic) -> TopicHead:

@@ -220,7 +220,7 @@ def test_an_object_of_another_commit_is_a_loss() -> None:
     (file,) = world.manifests["c1"].files
     world.overwrite(file, world.store.objects[file.key][0], "other")
     world.write_index()
-    with pytest.raises(DataLossError, match="of commit c1 has 18 bytes of 18 or is another's"):
+    with pytest.raises(DataLossError, match="of commit c1 has 18 of 18 bytes or is another's"):
         list(merging(world))
     assert world.store.uploads == {}
 
