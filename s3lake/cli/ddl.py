@@ -63,7 +63,7 @@ def run_ddl(
                     "allow it, or correct --database, s3.region or s3.credentials, whichever this names"
                 ) from None
             row = {**name, "new": new, "done": True}
-            text = f"{table.name}: {format_count(new, 'new partitions')}"
+            text = f"{database}.{table.name}: {format_count(new, 'new partitions')}"
             emit(request.as_json, row, lambda _: text)
             return
         line = "{statement}" if engine == "glue" else "{statement};"
