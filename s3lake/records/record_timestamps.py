@@ -12,6 +12,6 @@ def to_epoch_ms(timestamps: pa.Array) -> pa.Int64Array:
     """Return records' timestamps in epoch milliseconds, `NO_TIMESTAMP` for none.
 
     Args:
-        timestamps: in Kafka's milliseconds or Iggy's microseconds, or numbers of milliseconds.
+        timestamps: Kafka's in milliseconds, Iggy's in microseconds, or numbers of milliseconds.
     """
     return timestamps.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())

@@ -97,9 +97,9 @@ class Defaults:
             for word, part in schema.items():
                 before = merged.get(word)
                 if word == "properties" and isinstance(part, dict):
-                    known = before or {}
-                    new = {name: [*known.get(name, ()), (inner, base)] for name, inner in part.items()}
-                    merged[word] = {**known, **new}
+                    earlier = before or {}
+                    new = {name: [*earlier.get(name, ()), (inner, base)] for name, inner in part.items()}
+                    merged[word] = {**earlier, **new}
                 elif word in ("items", "additionalProperties") and isinstance(part, dict):
                     if before is None or before is True or isinstance(before, list):
                         merged[word] = [*(before if isinstance(before, list) else ()), (part, base)]
@@ -129,9 +129,9 @@ class Defaults:
                 continue
             base = urljoin(base, _id_of(schema)) if _id_of(schema) else base
             if "$ref" in schema:
-                beside = {word: part for word, part in schema.items() if word != "$ref"}
+                next_to = {word: part for word, part in schema.items() if word != "$ref"}
                 counts = any(draft in str(self.documents[""].get("$schema")) for draft in ("2019-09", "2020-12"))
-                yield {word: part for word, part in beside.items() if counts or word == "default"}, base
+                yield {word: part for word, part in next_to.items() if counts or word == "default"}, base
                 yield from self._list_all([self._follow(schema["$ref"], base)], steps)
                 continue
             yield schema, base
@@ -166,22 +166,22 @@ class Defaults:
 
     @cached_property
     def _addresses(self) -> dict[str, Any]:
-        """What references may name: documents, and parts of them with an id or an anchor."""
-        found = dict(self.documents)
+        """The targets of references: documents, and parts of them with an id or an anchor."""
+        by_address = dict(self.documents)
 
         def look(part: Any, base: str) -> None:
             if isinstance(part, dict):
                 if _id_of(part):
                     base = urljoin(base, _id_of(part))
-                    found.setdefault(base.removesuffix("#"), part)
+                    by_address.setdefault(base.removesuffix("#"), part)
                 if isinstance(part.get("$anchor"), str):
-                    found.setdefault(f"{base.partition('#')[0]}#{part['$anchor']}", part)
+                    by_address.setdefault(f"{base.partition('#')[0]}#{part['$anchor']}", part)
             for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
                 look(inner, base)
 
         for name, document in self.documents.items():
             look(document, name)
-        return found
+        return by_address
 
 
 def _id_of(schema: dict[str, Any]) -> str:
@@ -190,7 +190,7 @@ def _id_of(schema: dict[str, Any]) -> str:
 
 
 def _find_entries(schema: dict[str, Any]) -> list[Place]:
-    """Return the schemas of a map's values; none if it is no map."""
+    """Return the schemas of a map's values; nothing if it is not a map."""
     more = schema.get("additionalProperties")
     is_map = isinstance(more, list) and (not schema.get("properties") or schema.get("connect.type") == "map")
     return more if is_map and isinstance(more, list) else []

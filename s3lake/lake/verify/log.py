@@ -95,8 +95,8 @@ class SourceLog:
 
 def to_records(partition: int, batch: pa.RecordBatch) -> Records:
     """Return the records of a batch as a task reads them."""
-    given = batch.column("timestamp")
-    stamps = pc.divide(given.cast(pa.int64()), 1000 if given.type.unit == "us" else 1).to_pylist()
+    timestamps = batch.column("timestamp")
+    stamps = pc.divide(timestamps.cast(pa.int64()), 1000 if timestamps.type.unit == "us" else 1).to_pylist()
     columns = batch.to_pydict()
     rows = columns.get("headers", ())
     headers: list[Headers] = [[(header["key"], header["value"]) for header in row or ()] for row in rows]

@@ -1,4 +1,4 @@
-"""The parts of JSON Schemas: where references lead, and what several parts say about one value together."""
+"""The parts of JSON Schemas: where references lead, and what several parts together state about one value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SchemaPart(NamedTuple):
 
 @dataclass(frozen=True)
 class SchemaParts:
-    """What one value has to fit, all of it together."""
+    """Everything that one value has to fit."""
 
     all: tuple[SchemaPart, ...]
 
@@ -42,11 +42,11 @@ class Documents:
 
     Attributes:
         named: what a schema refers to, by names.
-        beside: whether the words next to `$ref` count.
+        with_siblings: whether the words next to `$ref` count.
     """
 
     named: dict[str, Any]
-    beside: bool
+    with_siblings: bool
     by_address: dict[str, Any] = field(default_factory=dict)
     parts: int = 0
 
@@ -96,7 +96,7 @@ class Documents:
         """Return the target of a part that is a reference, with the words next to it if these count."""
         schema, base = part
         target = self._find_target(schema["$ref"], base, path)
-        if self.beside and not _DESCRIBING.isdisjoint(schema):
+        if self.with_siblings and not _DESCRIBING.isdisjoint(schema):
             return SchemaParts(
                 (SchemaPart({word: value for word, value in schema.items() if word != "$ref"}, base), target)
             )
@@ -117,7 +117,7 @@ class Documents:
         raise SchemaError(f"{path} refers to {reference!r}, which neither the schema nor its references have")
 
     def merge(self, parts: Sequence[SchemaPart], path: str) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """Return what parts, and all that their `allOf` adds, say together; and the identities of all of them.
+        """Return what parts, and all that their `allOf` adds, state together; and the identities of all of them.
 
         The schemas within it are `SchemaParts`, each with the address of its own document. Of two words that cannot
         both be meant the first counts.
@@ -130,10 +130,10 @@ class Documents:
                 before = merged.get(word)
                 match word, value:
                     case "properties", dict():
-                        known = before if isinstance(before, dict) else {}
+                        earlier = before if isinstance(before, dict) else {}
                         merged[word] = {
-                            **known,
-                            **{name: _join(known.get(name), one, base) for name, one in value.items()},
+                            **earlier,
+                            **{name: _join(earlier.get(name), part, base) for name, part in value.items()},
                         }
                     case "items" | "additionalProperties", dict():
                         merged[word] = (
@@ -152,7 +152,7 @@ class Documents:
         return merged, tuple(seen)
 
     def _list_parts(self, parts: Sequence[SchemaPart], path: str) -> Iterator[SchemaPart]:
-        """Yield parts, each before those that its `allOf` adds, and what a reference leads to instead of it."""
+        """Yield parts, each before the ones that its `allOf` adds, and what a reference leads to instead of it."""
         for schema, base in parts:
             self.count()
             if not isinstance(schema, dict):
@@ -189,7 +189,7 @@ def _join(before: Any, schema: Any, base: str) -> SchemaParts:
 
 
 def _intersect_types(first: Any, second: Any) -> Any:
-    """Return the types that a value may have by both; those of the first if it could have none."""
+    """Return the types that a value may have by both; the first one's if it could have none."""
     ours, theirs = (names if isinstance(names, list) else [names] for names in (first, second))
     both = [name for name in ours if name in theirs or (name == "integer" and "number" in theirs)]
     if "integer" in theirs and "number" in ours and "integer" not in both:

@@ -22,7 +22,7 @@ def explain_json(value: bytes, reason: str) -> str:
     at = int(place[1]) if place else len(value)
     for word in _NO_NUMBER.finditer(value, max(0, at - 1), at + 10):
         if word.start() <= at < word.end():
-            return f"{reason}: {word[0].decode()} is no value of JSON: have the producer write null or a text"
+            return f"{reason}: {word[0].decode()} is not a value of JSON: have the producer write null or a text"
     half = _find_half_character(value) if "truncated" in reason or "surrogate" in reason else None
     if half is not None:
         return f"a text has half a character, the surrogate '{half}' alone: have the producer write whole characters"

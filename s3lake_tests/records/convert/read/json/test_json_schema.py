@@ -288,7 +288,7 @@ def test_a_pointer_leads_into_a_list(registry: SchemaRegistry) -> None:
         ),
     ],
 )
-def test_what_two_parts_of_all_of_say_about_a_property_counts_together(
+def test_two_parts_of_all_of_that_describe_a_property_count_together(
     registry: SchemaRegistry, first: Any, second: Any, value: Any, type: str
 ) -> None:
     parts = [{"properties": {"a": first}}, {"properties": {"a": second}}]
