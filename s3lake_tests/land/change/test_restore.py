@@ -98,7 +98,7 @@ def test_hours_that_changed_since_it_began_are_refused_and_so_is_a_topic_that_do
     run_change("compact", holding(world))
     with pytest.raises(ConfigurationError, match="were compacted or changed since"):
         restore_records(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
-    with pytest.raises(ConfigurationError, match=r"it has 1 topic-partitions, and records are of number 1: give"):
+    with pytest.raises(ConfigurationError, match=r"it has 1 topic-partition, and records are of number 1: give"):
         restore_records(Restore(holding(world), [HOUR], lake.topic()), lake.kafka.bootstrap_servers, {})
 
 
