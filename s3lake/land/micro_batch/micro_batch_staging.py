@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s3lake.config.model import Sink
 
 SAMPLE_RECORDS = 10_000
-"""How many records of a topic-partition are read first, to find the columns."""
+"""How many records of a sink's first micro-batch are read first, to find the columns."""
 
 Record = Callable[[Sequence[Outcome]], Recorded]
 """Unites the columns that tasks saw with the recorded ones, and returns the result."""
@@ -86,7 +86,7 @@ class MicroBatchStaging:
         columns = recorded or Recorded({})
         work = work.with_contract(from_document(columns.columns))
         if recorded is None:  # a first look spares reading everything twice
-            heads = {one: (start, min(end, start + SAMPLE_RECORDS)) for one, (start, end) in reads.items()}
+            heads = first_offsets(reads, SAMPLE_RECORDS)
             computed = work.projection is not None and work.projection.query.needs_spark
             for needed in (computed, work.conversion.has_columns):
                 if needed:
@@ -151,6 +151,19 @@ class MicroBatchStaging:
             replacing=work.keys.replaces,
             refusal_reasons=dead_letter_reasons.merge_reasons(one.refusal_reasons for one in done),
         )
+
+
+def first_offsets(reads: Intervals, most: int) -> Intervals:
+    """Return the first `most` offsets of `reads`, or all: in order, so that no record is looked at before an earlier one.
+
+    Of two records that disagree the earlier one decides, and a lower topic-partition counts as earlier.
+    """
+    first: dict[int, tuple[int, int]] = {}
+    for partition, (start, end) in sorted(reads.items()):
+        if most > 0:
+            first[partition] = start, min(end, start + most)
+        most -= end - start
+    return first
 
 
 def _place(outcome: Refused | Failed) -> tuple[int, int, int]:

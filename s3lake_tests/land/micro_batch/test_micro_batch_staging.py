@@ -47,13 +47,39 @@ def test_each_offset_is_read_by_one_task_and_a_long_range_by_several_unless_fiel
     assert (made.session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
 
-def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_look_at_the_columns_reads_the_first_offsets_in_the_order_of_topic_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(micro_batch_staging, "SAMPLE_RECORDS", 2)
-    made = TopicInMemory(partitions=2, format={"type": "parquet"}).produce(0, *[b'{"id":1}'] * 3)
-    made.produce(0, b'{"id":1}', partition=1)
+    made = TopicInMemory(partitions=3, format={"type": "parquet"}).produce(0, b'{"id":1}')
+    made.produce(0, *[b'{"id":1}'] * 3, partition=1).produce(0, b'{"id":1}', partition=2)
     land(made.target(reader=(given := Given(made))), [FIRST])
-    assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 2)), (TOPIC, OffsetRange(1, 0, 1))]
-    assert sorted(given.tasks[2:]) == [(TOPIC, OffsetRange(0, 0, 3)), (TOPIC, OffsetRange(1, 0, 1))]
+    assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 1)), (TOPIC, OffsetRange(1, 0, 1))]
+    assert sorted(given.tasks[2:]) == [(TOPIC, OffsetRange(at, 0, end)) for at, end in ((0, 1), (1, 3), (2, 1))]
+
+
+def test_a_later_record_of_a_lower_topic_partition_decides_despite_a_first_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(micro_batch_staging, "SAMPLE_RECORDS", 1)
+    made = TopicInMemory(partitions=2, format={"type": "parquet"}, errors={"tolerance": "all"})
+    made.produce(0, b'{"id":1}', b'{"id":2,"name":"a"}').produce(0, b'{"name":3}', partition=1)
+    target = made.target()
+    (landed,) = land(target, [FIRST])
+    recorded = target.index.columns()
+    assert recorded is not None
+    assert recorded[0].columns == {"id": "int64", "name": "string"}
+    assert {partition: read.dead for partition, read in landed.manifests[0].partitions.items()} == {0: 0, 1: 1}
+
+
+def test_a_fraction_in_the_first_look_decides_before_a_large_integer_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(micro_batch_staging, "SAMPLE_RECORDS", 1)
+    made = TopicInMemory(format={"type": "parquet"}, errors={"tolerance": "all"})
+    target = made.produce(0, b'{"id":0.5}', b'{"id":9007199254740993}').target()
+    (landed,) = land(target, [FIRST])
+    recorded = target.index.columns()
+    assert recorded is not None
+    assert (recorded[0].columns, landed.sums.dead) == ({"id": "double"}, 1)
 
 
 def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
