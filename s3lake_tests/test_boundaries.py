@@ -69,6 +69,7 @@ VERIFY_MAY_IMPORT = {
     "lake.objects": "it reads objects, and shares no code with the writer either",
     "records.schema.columns.types": "the types of columns that a manifest has",
     "records.schema.registry": "fetches the text of a schema",
+    "records.schema.registry.registry_answers": "the error of a schema that a registry does not have",
     "records.schema.registry.registry_connection": "how a registry is reached",
     "records.schema.protobuf.compiler": "Google's compiler, and no meaning",
     "source.offsets": "where a topic begins and ends",

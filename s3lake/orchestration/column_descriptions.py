@@ -53,7 +53,8 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
 @functools.lru_cache(maxsize=1024)
 def describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
     from s3lake.records.convert.read.wire_format import compile_foreign
-    from s3lake.records.schema.registry import UnknownSchema, get_client
+    from s3lake.records.schema.registry import get_client
+    from s3lake.records.schema.registry.registry_answers import UnknownSchema
 
     connection = registry.connection
     if registry.descriptor_set is not None:

@@ -37,7 +37,6 @@ _WITH_OR_WITHOUT = ("ssl.", "basic.auth.", "bearer.auth.")  # names with the pre
 _PEM = "a Java keystore cannot be read here; export it as PEM, name that file, and write {key}=PEM"
 _REFUSED: tuple[tuple[str, str], ...] = (
     (r"rules?\..+", "rules, encryption of fields among them, are not run by s3lake; take it out"),
-    (r"schema\.id\.deserializer", "the id of the schema is read from the value, nowhere else; take it out"),
     (r"context(\..+)?", "write the context into the address instead, URL/contexts/.NAME, and take it out"),
     (r"proxy\..+", "a proxy is set by the environment variable HTTPS_PROXY; take it out"),
     (r"ssl\.(keystore\.(certificate\.chain|key)|truststore\.certificates)", "name a PEM file in ….location instead"),
@@ -51,7 +50,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 _OF_WRITERS = re.compile(
     r"(ssl|json|avro|protobuf)\..+|auto\.register\.schemas|use\.(latest\.(version|with\.metadata)|schema\.id)|"
     r"latest\.compatibility\.strict|normalize\.schemas|id\.compatibility\.strict|max\.schemas\.per\.subject|"
-    r"((key|value)\.)?subject\.name\.strategy|schema\.(reflection|format)|enhanced\.(avro|protobuf)\.schema\.support|"
+    r"((key|value)\.)?subject\.name\.strategy|(key|value)\.schema\.id\.serializer|schema\.(reflection|format)|enhanced\.(avro|protobuf)\.schema\.support|"
     r"connect\.meta\.data|schemas\.cache\.(config|size)|discard\.type\.doc\.default|allow\.optional\.map\.keys|"
     r"scrub\.invalid\.names|generalized\.sum\.type\.support|flatten\.(singleton\.)?unions|generate\.index\.for\.unions|"
     r"int\.for\.enums|optional\.for\.nullables|wrapper\.for\.(nullables|raw\.primitives)|decimal\.format|"
@@ -59,6 +58,8 @@ _OF_WRITERS = re.compile(
     r"missing\.(id|version|schema)\.cache\..+|latest\.cache\..+|schema\.registry\.request\.header\..+"
 )
 _LATEST = re.compile(r"use\.(latest\.(version|with\.metadata)|schema\.id)")
+_SCHEMA_ID = re.compile(r"(key|value)\.schema\.id\.deserializer")
+_HEADER_FIRST = "a header that names the schema is read first, and otherwise what is before the data"
 _AS_WRITTEN = (
     "is not followed: a value has the fields of the schema that it was written with, and columns of all versions are "
     "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
@@ -189,6 +190,11 @@ def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
         keys.error(option, reason)
     elif _LATEST.fullmatch(option.key) and not is_off:
         keys.report.notice(option, _AS_WRITTEN)
+    elif _SCHEMA_ID.fullmatch(option.key):
+        if option.value.endswith(".DualSchemaIdDeserializer"):
+            keys.report.no_effect(option, _HEADER_FIRST)
+        else:
+            keys.report.notice(option, f"is not followed: {_HEADER_FIRST}")
     elif option.value.lower() == str(other_with).lower():
         keys.report.notice(option, f"is not followed: {is_written}")
     elif reason is not None or _OF_WRITERS.fullmatch(option.key):

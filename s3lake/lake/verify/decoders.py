@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache, partial
 from typing import Any
+from uuid import UUID
 
 from s3lake.errors import S3LakeError
 from s3lake.lake.verify import decode_avro, decode_connect_json
 from s3lake.lake.verify.decoded_values import Decode, Mismatch, SinglePrecision, parse_exact_json, return_unchanged
 from s3lake.lake.verify.fill_json_defaults import Defaults
-from s3lake.records.schema.registry import RegisteredSchema, UnknownSchema, get_client
+from s3lake.lake.verify.log import Records
+from s3lake.records.schema.registry import SchemaId, get_client
+from s3lake.records.schema.registry.registry_answers import UnknownSchema
 from s3lake.records.schema.registry.registry_connection import Connection
 
 _NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
 TYPED = {"avro", "protobuf", "connect_json", *_NUMBERS}
 """Converters whose values bring the types of their columns, and are written as new JSON."""
 REGISTERED = {"avro", "protobuf"}
-_ID_BYTES = 5
+IDENTIFIED = {"avro", "protobuf", "json_schema"}
+"""Converters of values that name their schema: before the data, or in a header."""
+_HEADERS = {"key": "__key_schema_id", "value": "__value_schema_id"}
 _MOST_OF_BRANCH = 10  # of a null datum there is at most the number of its branch
 
 
@@ -78,12 +83,12 @@ def build_null_check(
     if converter == "connect_json":
         return partial(decode_connect_json.is_null_payload, null_to_default=null_to_default)
     decode = build_decoder(converter, registry, return_unchanged, null_to_default=null_to_default)
-    head = 0 if registry is not None and registry.avro else _ID_BYTES
     if converter == "avro":
-        return lambda data: len(data) <= head + _MOST_OF_BRANCH and _is_null(decode, data)
+        has_ids = registry is None or not registry.avro
+        return lambda data: len(data) <= has_ids * _find_data(data) + _MOST_OF_BRANCH and _is_null(decode, data)
     # Lines of JSON with a JSON Schema are the producer's text, which may be `null`.
     if converter == "json_schema" and registry is not None and in_columns:
-        return lambda data: data[head:].strip() == b"null" and _is_null(decode, data)
+        return lambda data: drop_schema_id(data).strip() == b"null" and _is_null(decode, data)
     return None
 
 
@@ -100,9 +105,10 @@ def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | No
     """Return the registry's message if it does not have the schema of one of these values, else an empty text."""
     if registry is None or registry.avro or registry.descriptors:
         return ""
-    for head in {value[:_ID_BYTES] for value in values if value is not None and value[:1] == b"\0"}:
+    named = (value for value in values if value is not None and value[:1] in (b"\0", b"\1"))
+    for head in {value[: _find_data(value)] for value in named}:
         try:
-            _fetch_schema(registry, head)
+            get_client(registry).schema(_read_schema_id(head))
         except UnknownSchema as error:
             return str(error)
         except ValueError:
@@ -110,10 +116,33 @@ def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | No
     return ""
 
 
-def _fetch_schema(registry: Connection, data: bytes) -> RegisteredSchema:
-    if data[:1] != b"\0" or len(data) < _ID_BYTES:
+def with_named_schemas(records: Records, parts: Collection[str]) -> Records:
+    """Return records with keys or values (`parts`) as if what a header names their schema with were before them."""
+    columns = {"key": list(records.keys), "value": list(records.values)}
+    for part in parts:
+        column = columns[part]
+        for row, headers in enumerate(records.headers if column else ()):
+            named = [value for name, value in headers if name == _HEADERS[part]]
+            if named and column[row] is not None:
+                column[row] = (named[-1] or b"") + (column[row] or b"")
+    return records._replace(keys=columns["key"], values=columns["value"])
+
+
+def drop_schema_id(data: bytes) -> bytes:
+    """Return the data behind what names its schema."""
+    return data[_find_data(data) :]
+
+
+def _find_data(data: bytes) -> int:
+    """Return where the data begins, behind an id or a GUID."""
+    return 17 if data[:1] == b"\1" else 5
+
+
+def _read_schema_id(data: bytes) -> SchemaId:
+    begin = _find_data(data)
+    if data[:1] not in (b"\0", b"\1") or len(data) < begin:
         raise Mismatch("no id of a schema is before it")
-    return get_client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
+    return UUID(bytes=data[1:begin]) if data[:1] == b"\1" else int.from_bytes(data[1:begin], "big")
 
 
 def _decode_registered(registry: Connection | None, counted: frozenset[str], null_to_default: bool, data: bytes) -> Any:
@@ -123,10 +152,10 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
     if registry.avro:
         return decode_avro.build_avro_reader(registry.avro, (), null_to_default)(data)
     if not registry.descriptors:
-        schema = _fetch_schema(registry, data)
+        schema, data = get_client(registry).schema(_read_schema_id(data)), drop_schema_id(data)
         if schema.language == "AVRO":
             references = tuple(schema.references.values())
-            return _build(decode_avro.build_avro_reader, schema.text, references, null_to_default)(data[_ID_BYTES:])
+            return _build(decode_avro.build_avro_reader, schema.text, references, null_to_default)(data)
         if schema.language != "PROTOBUF":
             raise Mismatch(f"it is a schema of {schema.language}")
     from s3lake.lake.verify import decode_protobuf  # it imports Google's library, which an installation need not have
@@ -135,7 +164,7 @@ def _decode_registered(registry: Connection | None, counted: frozenset[str], nul
         return decode_protobuf.build_set_reader(registry.descriptors, registry.message, counted, registry.exact)(data)
     references_by_name = tuple(schema.references.items())
     reader = _build(decode_protobuf.build_protobuf_reader, schema.text, references_by_name, counted, registry.exact)
-    return reader(data[_ID_BYTES:])
+    return reader(data)
 
 
 def _build(build: Callable[..., Decode], *described: Any) -> Decode:
@@ -152,10 +181,10 @@ def _decode_json_schema(
     registry: Connection | None, plain: Callable[[Any], Any], null_to_default: bool, data: bytes
 ) -> Any:
     """Decode JSON behind the id of its schema, with the defaults that the schema gives if there is a registry."""
-    payload = parse_exact_json(data[_ID_BYTES:])
+    payload = parse_exact_json(drop_schema_id(data))
     if registry is None:
         return plain(payload)
-    schema = _fetch_schema(registry, data)
+    schema = get_client(registry).schema(_read_schema_id(data))
     return plain(_read_defaults(schema.text, tuple(schema.references.items()), null_to_default).fill(payload))
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3lake.lake.objects.shape import ObjectShape
-from s3lake.lake.verify.decoders import REGISTERED, build_null_check, find_unknown_schema
+from s3lake.lake.verify.decoders import (
+    IDENTIFIED,
+    REGISTERED,
+    build_null_check,
+    find_unknown_schema,
+    with_named_schemas,
+)
 from s3lake.lake.verify.differences import State
 from s3lake.lake.verify.index_checks import CommitRange
 from s3lake.lake.verify.log import UNREADABLE, Records
@@ -59,7 +65,14 @@ class ExpectedRecords:
         fields = shape.envelope.fields if shape.envelope else ()
         sidecars = {"key": shape.sidecars.keys, "headers": shape.sidecars.headers}
         in_files = frozenset(part for part, sidecar in sidecars.items() if part in fields or sidecar)
-        self.needs = in_files | (self._transforms.needs if self._transforms else frozenset())
+        self._read_parts = in_files | (self._transforms.needs if self._transforms else frozenset())
+        converters = {"key": shape.key, "value": shape.value}
+        if self._transforms is not None:
+            converters = {"key": sink.converter.key, "value": sink.converter.value}
+        self._identified = {part for part in self._read_parts & {"key"} | {"value"} if converters[part] in IDENTIFIED}
+        if self.registry is not None and (self.registry.avro or self.registry.descriptors):
+            self._identified = set()  # no record names its schema
+        self.needs = self._read_parts | ({"headers"} if self._identified else set())
         if self.reason:
             self.needs = frozenset()
 
@@ -74,6 +87,7 @@ class ExpectedRecords:
         Also returns offset -> reason of the records that the transforms refuse.
         """
         refused: dict[int, str] = {}
+        records = with_named_schemas(records, self._identified)
         self._require_readable(records)
         if not self.reason and self._transforms is not None and records.offsets:
             records, refused = self._transforms.apply(records)
@@ -115,7 +129,7 @@ class ExpectedRecords:
     def _require_readable(self, records: Records) -> None:
         """Only count the records from now on if one has unreadable headers, or a schema that the registry lacks."""
         for offset, headers in zip(records.offsets, records.headers, strict=False):
-            if headers is UNREADABLE and "headers" in self.needs:
+            if headers is UNREADABLE and "headers" in self._read_parts:
                 self.only_count(f"the headers of offset {offset} cannot be read: a name is not UTF-8")
         as_bytes = {"value": self._shape.format == "bytes", "key": self._shape.sidecars.keys == "bytes"}
         for part, values in (("value", records.values), ("key", records.keys)):

@@ -33,7 +33,7 @@ from s3lake.lake.verify.decoded_values import (
     to_float_form,
     to_json_form,
 )
-from s3lake.lake.verify.decoders import TYPED, build_decoder
+from s3lake.lake.verify.decoders import TYPED, build_decoder, drop_schema_id
 from s3lake.lake.verify.left_out import exclude_fields, list_counted, split_paths
 from s3lake.lake.verify.log import Records
 from s3lake.records.schema.columns.types import UNKNOWN, Primitive, Type, fields_of
@@ -257,7 +257,7 @@ class StreamDigester:
         if in_json and converter == "json":
             return _to_json_text
         if in_json and converter == "json_schema" and registry is None:
-            return lambda data: _to_json_text(data[5:])
+            return lambda data: _to_json_text(drop_schema_id(data))
         if in_json and converter in (STRING, BYTES):
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":

@@ -154,7 +154,7 @@ class MicroBatchStaging:
 
 
 def first_offsets(reads: Intervals, most: int) -> Intervals:
-    """Return the first `most` offsets of `reads`, or all: in order, so that no record is looked at before an earlier one.
+    """Return the first `most` offsets of `reads`, or all; no record is looked at before an earlier one.
 
     Of two records that disagree the earlier one decides, and a lower topic-partition counts as earlier.
     """

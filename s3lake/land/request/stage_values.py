@@ -14,7 +14,7 @@ import msgspec
 from s3lake import hours
 from s3lake.config.model.format import Format
 from s3lake.errors import ConfigurationError
-from s3lake.records.convert.read.converters import CONVERTERS
+from s3lake.records.convert.read.converters import CONVERTERS, has_schema_ids
 from s3lake.records.encode.formats import FORMATS, FileFormat
 from s3lake.records.layout.elements import Reading
 from s3lake.records.layout.object_keys import KeyLayout, KeyTemplate
@@ -79,6 +79,11 @@ def build_work(
         chain=transforms,
         projection=projection,
         needs=needs,
+        identified=frozenset(
+            part
+            for part, converter in (("key", sink.converter.key), ("value", sink.converter.value))
+            if has_schema_ids(converter, _registry(sink))
+        ),
         dead_letter_topic=dead_letter_topic,
     )
 

@@ -28,6 +28,7 @@ from s3lake.land.task.task_output import TaskOutput
 from s3lake.land.task.transformed_batch import Prepared, project_batch, read_computed, take_rows
 from s3lake.records.convert.conversion import Conversion
 from s3lake.records.convert.convert_batch import ConvertedBatch, convert_batch
+from s3lake.records.convert.read.schema_headers import prepend_schema_ids
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.layout.object_keys import KeyLayout
 from s3lake.records.record_timestamps import to_epoch_ms
@@ -56,6 +57,7 @@ class Work:
         chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.sql_table`.
         projection: the sink's SQL.
         needs: Kafka columns that transforms or SQL ask for.
+        identified: the parts of records, `key` or `value`, whose schemas headers may name.
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task reports that it is done.
         log: what is logged of a refused record: `none`, its offset, stage and `reason`, or the rest of its `place` too.
@@ -74,6 +76,7 @@ class Work:
     chain: Chain | None = None
     projection: Projection | None = None
     needs: frozenset[str] = frozenset()
+    identified: frozenset[str] = frozenset()
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
     dead_letter_topic: DeadLetterTarget | None = None
@@ -129,7 +132,7 @@ class Work:
         needed = self.conversion.needs | self.needs
         if self.tolerant or self.keys.needs("key") or "key" in needed:
             names.append("key")
-        if self.tolerant or self.keys.needs("header") or "headers" in needed:
+        if self.tolerant or self.keys.needs("header") or "headers" in needed or self.identified & {*names}:
             names.append("headers")
         return tuple(names)
 
@@ -286,9 +289,10 @@ def prepare_batch(work: Work, batch: pa.RecordBatch) -> Prepared:
     projection = work.projection
     if projection is not None and projection.query.needs_spark:
         return read_computed(batch, projection)
-    ready = Prepared(batch, batch)
+    named = prepend_schema_ids(batch, work.identified)
+    ready = Prepared(batch, named)
     if work.chain is not None:
-        done = apply_chain(work.chain, batch, work.keys.topic, work.wallclock_ms)
+        done = apply_chain(work.chain, named, work.keys.topic, work.wallclock_ms)
         ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.filtered, columns=done.columns)
     return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 

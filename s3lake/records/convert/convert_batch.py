@@ -21,7 +21,7 @@ from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.json.object_columns import TableRows
 from s3lake.records.convert.read.keys_and_values import Column, Numbers, Rows, read_column
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake.records.convert.read.wire_format import group_by_id
+from s3lake.records.convert.read.wire_format import group_by_number
 from s3lake.records.convert.rows import headers, lines, sidecars, tables
 from s3lake.records.convert.rows.parts_by_schema import Part, Streams, merge_parts
 from s3lake.records.convert.rows.tables import TableShape
@@ -232,7 +232,7 @@ def _split_by_schema(conversion: Conversion, rows: Rows) -> Iterator[Rows]:
     if marks is None:
         yield rows
     else:
-        yield from (rows.take(pa.array(group, pa.int64())) for _, group in group_by_id(marks))
+        yield from (rows.take(pa.array(group, pa.int64())) for _, group in group_by_number(marks))
 
 
 def _find_columns_in_order(conversion: Conversion, rows: Rows, columns: Columns) -> Columns:

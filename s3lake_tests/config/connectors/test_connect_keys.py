@@ -39,6 +39,8 @@ def load(changes: str, **environment: str) -> LoadedConfig:
 
 READ_ONLY = "schemas are only read, by their ids, and all of their content is kept"
 OTHER = "is not followed: "
+HEADER_FIRST = "a header that names the schema is read first, and otherwise what is before the data"
+IDS = "io.confluent.kafka.serializers.schema.id"
 NOT_FOLLOWED = "is not followed: a value has the fields of the schema that it was written with"
 USER = 'converter.registry.url: "http://r:8081", converter.registry.user: me, converter.registry.password: "hush:hush"'
 SETTINGS = f"""
@@ -145,6 +147,12 @@ AVRO + value.converter.schema.registry.ssl.protocol=TLSv1.3 => remark: ssl.proto
 AVRO + value.converter.use.latest.version=true => remark: use.latest.version: {NOT_FOLLOWED}
 AVRO + value.converter.use.latest.with.metadata=a=b => remark: use.latest.with.metadata: {NOT_FOLLOWED}
 AVRO + value.converter.use.schema.id=7 => remark: use.schema.id: {NOT_FOLLOWED}
+AVRO + value.converter.value.schema.id.deserializer={IDS}.DualSchemaIdDeserializer =>
+    remark: value.schema.id.deserializer: {HEADER_FIRST}
+AVRO + value.converter.value.schema.id.deserializer={IDS}.PrefixSchemaIdDeserializer =>
+    remark: value.schema.id.deserializer: {OTHER}{HEADER_FIRST}
+AVRO + value.converter.value.schema.id.serializer={IDS}.HeaderSchemaIdSerializer =>
+    remark: value.schema.id.serializer: {READ_ONLY}
 s3lake.flush.size=10MB => flush.size: 10000000
 s3lake.layout.time.timezone=Europe/Berlin => layout.time.timezone: Europe/Berlin
 s3lake.close_grace=1m => close_grace: 60

@@ -4,6 +4,7 @@ import json
 import struct
 from contextlib import suppress
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from s3lake.lake.verify.decoders import build_decoder
 from s3lake.records.encode.formats import FORMATS
 from s3lake.records.schema.registry import get_client
 from s3lake_tests.lake.verify.random_records import headers
-from s3lake_tests.lake.verify.staged_records import require_agreement, stage_records
+from s3lake_tests.lake.verify.staged_records import Record, require_agreement, stage_records
 from s3lake_tests.lake.verify.world import VerifiedTopic, build_registered_topic
 from s3lake_tests.records.convert.read.protobuf.shop_messages import PROTO, full_message
 from s3lake_tests.records.convert.read.strange_schemas import GOOD, STRANGE
@@ -114,8 +115,24 @@ def test_writer_and_verifier_agree(
     sink: dict[str, Any],
     touched: int,
 ) -> None:
-    records = data.draw(st.lists(st.tuples(st.none() | messages, messages, headers), min_size=1, max_size=6))
+    drawn = st.tuples(st.none() | messages, messages, headers, st.sampled_from(["", "id", "GUID"]))
+    records = [
+        (key, value, others) if by == "" else name_in_header(registry, key, value, others, by_guid=by == "GUID")
+        for key, value, others, by in data.draw(st.lists(drawn, min_size=1, max_size=6))
+    ]
     require_agreement(build_registered_topic(registry, sink, {"key": "avro", "value": "avro"}), records, touched)
+
+
+def name_in_header(
+    registry: SchemaRegistry, key: bytes | None, value: bytes, headers: list[tuple[str, bytes | None]], *, by_guid: bool
+) -> Record:
+    """A record whose value has its schema named in a header, by the id that is before it, or by its GUID."""
+    name, data = value[:5], value[5:]
+    if by_guid:
+        guid = uuid5(NAMESPACE_OID, name.hex())
+        registry.guids[guid] = int.from_bytes(name[1:], "big")
+        name = b"\1" + guid.bytes
+    return key, data, [*headers, ("__value_schema_id", name)]
 
 
 PROPERTIES: dict[str, Any] = {

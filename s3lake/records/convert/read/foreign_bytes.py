@@ -36,10 +36,7 @@ def explain_unframed(value: bytes, reason: str) -> str:
     explained = add_cause(value, reason)
     if explained != reason:
         return explained
-    return (
-        f"{reason}: set the converter that fits. If Confluent's serializers write the id into a header, "
-        "__value_schema_id, have them write it before the value (value.schema.id.serializer), as s3lake reads it there"
-    )
+    return f"{reason}: set the converter that fits"
 
 
 def add_cause(value: bytes, reason: str) -> str:

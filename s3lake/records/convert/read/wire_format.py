@@ -1,10 +1,11 @@
-"""Confluent's wire format: a zero byte, the id of the schema in four bytes, the data."""
+"""Confluent's wire format: a zero byte and the schema's id in four bytes, or a one and its GUID in 16, and the data."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -14,31 +15,53 @@ from s3lake.records.convert.read.foreign_bytes import explain_unframed
 from s3lake.records.convert.read.keys_and_values import Numbers
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.encode.column_bytes import offsets_of, slice_values
-from s3lake.records.schema.registry import UnknownSchema, get_client
+from s3lake.records.schema.registry import SchemaId, get_client, name_schema
+from s3lake.records.schema.registry.registry_answers import UnknownSchema
 from s3lake.records.schema.registry.registry_connection import Connection
 
-HEADER = 5
+_BEFORE_DATA = {0: 5, 1: 17}
+"""First byte -> how many bytes are before the data: it and an id, or it and a GUID."""
 _SHOWN = 300
 References = tuple[tuple[str, str], ...]
 """Names and texts of the schemas that a schema refers to."""
 Compiled = TypeVar("Compiled")
 
 
-def read_schema_ids(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
-    """Return the id before each value, -1 if it is missing, and why rows without one are refused."""
+class FramedRows(NamedTuple):
+    """Rows of values that name the same schema.
+
+    Attributes:
+        begin: how many bytes of each value are before its data.
+    """
+
+    schema_id: SchemaId
+    begin: int
+    rows: Numbers
+
+
+def group_by_schema(raw: pa.BinaryArray) -> tuple[list[FramedRows], Refusals]:
+    """Return the rows of each schema, in the order in which schemas come, and why rows that name none are refused."""
     offsets = offsets_of(raw).astype(np.int64)
     block = raw.buffers()[2]
     data = np.frombuffer(block, np.uint8) if block is not None and block.size else np.zeros(1, np.uint8)
-    starts, present = offsets[:-1], raw.is_valid().to_numpy(zero_copy_only=False)
-    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(HEADER))
-    has_id = present & (np.diff(offsets) >= HEADER) & (first == 0)
-    numbers = functools.reduce(lambda high, low: high << 8 | low, rest)
-    wrong = np.flatnonzero(present & ~has_id).tolist()
-    return np.where(has_id, numbers, -1), {row: _explain_header(raw[row].as_py()) for row in wrong}
+    starts, lengths, present = offsets[:-1], np.diff(offsets), raw.is_valid().to_numpy(zero_copy_only=False)
+    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(_BEFORE_DATA[0]))
+    has_id, has_guid = (present & (lengths >= size) & (first == byte) for byte, size in _BEFORE_DATA.items())
+    numbers = np.where(has_id, functools.reduce(lambda high, low: high << 8 | low, rest), -1)
+    groups = [FramedRows(number, _BEFORE_DATA[0], rows) for number, rows in group_by_number(numbers)]
+    if has_guid.any():
+        rows = np.flatnonzero(has_guid)
+        guids = data.take(starts[rows, np.newaxis] + np.arange(1, _BEFORE_DATA[1]))
+        distinct, codes = np.unique(guids, axis=0, return_inverse=True)
+        for code, members in group_by_number(codes.reshape(-1)):
+            groups.append(FramedRows(UUID(bytes=distinct[code].tobytes()), _BEFORE_DATA[1], rows[members]))
+        groups.sort(key=lambda group: group.rows[0])
+    wrong = np.flatnonzero(present & ~has_id & ~has_guid).tolist()
+    return groups, {row: _explain_missing_id(raw[row].as_py()) for row in wrong}
 
 
-def group_by_id(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
-    """Yield ids in the order in which they come, with their rows."""
+def group_by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """Yield numbers in the order in which they come, with their rows; negative ones are left out."""
     if len(numbers) and numbers[0] >= 0 and (numbers == numbers[0]).all():
         yield int(numbers[0]), np.arange(len(numbers))
         return
@@ -49,23 +72,23 @@ def group_by_id(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
 
 
 def compile_registered(
-    registry: Connection, number: int, language: str, compile_text: Callable[[str, References], Compiled | str]
+    registry: Connection, schema_id: SchemaId, language: str, compile_text: Callable[[str, References], Compiled | str]
 ) -> Compiled | str:
-    """Return what `compile_text` makes of a registered schema, or why values with its id are refused.
+    """Return what `compile_text` makes of a registered schema, or why values that name it are refused.
 
     Raises:
         TransientError: the registry did not answer.
         ConfigurationError: it refused.
     """
     try:
-        registered = get_client(registry).schema(number)
+        registered = get_client(registry).schema(schema_id)
     except UnknownSchema as error:
         return printable(str(error))
     if registered.language != language:
         actual = printable(registered.language)
-        return f"schema id {number}: it is a schema of {actual}, not of {language}: set the converter that fits"
+        return f"{name_schema(schema_id)}: it is a schema of {actual}, not of {language}: set the converter that fits"
     compiled = compile_foreign(compile_text, registered.text, tuple(registered.references.items()))
-    return f"schema id {number}: {compiled}" if isinstance(compiled, str) else compiled
+    return f"{name_schema(schema_id)}: {compiled}" if isinstance(compiled, str) else compiled
 
 
 def compile_foreign(
@@ -90,16 +113,24 @@ def compile_foreign(
     return printable(compiled) if isinstance(compiled, str) else compiled
 
 
-def strip_header(raw: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the data of values that were read, none of them null."""
+def strip_schema_ids(raw: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the data of values; of one that names no schema, anything."""
     if not len(raw):
         return raw
-    starts = offsets_of(raw)
-    return slice_values(starts[:-1] + HEADER, starts[1:], raw.buffers()[2])
+    starts, block = offsets_of(raw), raw.buffers()[2]
+    if block is None or not block.size:
+        return raw
+    first = np.frombuffer(block, np.uint8).take(starts[:-1], mode="clip")
+    begin = np.where(first == 1, _BEFORE_DATA[1], _BEFORE_DATA[0])
+    return slice_values(np.minimum(starts[:-1] + begin, starts[1:]), starts[1:], block)
 
 
-def _explain_header(value: bytes) -> str:
-    if len(value) < HEADER:
+def _explain_missing_id(value: bytes) -> str:
+    if value[:1] == b"\1":
+        return f"{len(value)} bytes are too few: behind the first one, 0x01, the schema's GUID in 16 is expected"
+    if len(value) < _BEFORE_DATA[0]:
         return f"{len(value)} bytes are too few: a zero byte and the schema's id in four are expected"
-    reason = f"the first byte is 0x{value[0]:02x}, not 0x00: no schema id of a registry is before the value"
+    reason = (
+        f"the first byte is 0x{value[0]:02x}, not 0x00: no schema id of a registry is before the value, or in a header"
+    )
     return explain_unframed(value, reason)

@@ -129,7 +129,7 @@ def _read(shape: TableShape, rows: Rows, columns: Columns) -> TableRows:
     if reason := _find_illegal_record(schema, shape) or _find_unfit(seen, shape, columns):
         return TableRows(None, columns, dict.fromkeys(range(len(rows)), reason))
     if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
-        batch = wrap_encoded(wire_format.strip_header(rows.kafka.column("value")), schema.file)
+        batch = wrap_encoded(wire_format.strip_schema_ids(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.limits.rule)
     large = frozenset(find_large_columns(pa.RecordBatch.from_struct_array(part.array)))

@@ -14,7 +14,6 @@ the list.
 from __future__ import annotations
 
 import functools
-import json
 import math
 import time
 from collections.abc import Mapping
@@ -22,16 +21,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from uuid import UUID
 
 import msgspec
 
 from s3lake.errors import ConfigurationError, TransientError
+from s3lake.records.schema.registry.registry_answers import (
+    API_CODES,
+    FORBIDDEN,
+    SHOWN,
+    UNREADABLE,
+    Registered,
+    RegistryRefusalError,
+    SchemaReference,
+    UnavailableRegistryError,
+    UnknownSchema,
+    explain_no_registry,
+    judge_answer,
+)
 from s3lake.records.schema.registry.registry_connection import Connection
 
 if TYPE_CHECKING:
     import requests
-
-    from s3lake.records.schema.registry.bounded_http import Answer
 
 _ROUNDS = 3
 _OF_FOUR = "apicurio.registry.id-handler is …Legacy4ByteIdHandler"
@@ -39,19 +50,28 @@ PAUSE_S = 0.3
 """Seconds before a request is repeated first; each further pause is twice as long, as far as the connection allows."""
 _UNKNOWN_S = 30.0  # how long an id counts as unknown: one that was registered meanwhile must be found
 _MOST_UNKNOWN = 10_000  # ids that are remembered as unknown
-_SHOWN = 200
+_NO_GUIDS = (
+    "the registry gives no schema by its GUID (GET /schemas/guids), as Confluent's does since 8.0: use such a "
+    "registry, or have the producer write the id before the value (value.schema.id.serializer)"
+)
 MOST_ID = 2**31 - 1
 """Ids are Java's `int` in Confluent's API, and at least 0; its serializers write them as such."""
 MOST_REFERENCES = 1_000
 """How many other schemas one may need."""
 MOST_TEXT = 16 * 1024 * 1024
 """How many characters a schema may have, together with all that it refers to."""
-_AGAIN = frozenset({408, 429})  # and 5xx
-_FORBIDDEN = 403
-_REFUSED = frozenset({401, _FORBIDDEN})
 _MOST_SUBJECTS = 3
 """Subjects that an error names at most."""
-_API_CODES = 40_000  # the API's own codes of errors have five digits; HTTP's statuses are codes of its framework
+
+
+SchemaId = int | UUID
+"""What a record names its schema by: the registry's number, or the schema's GUID, which is the same in each registry.
+Only Confluent's registry knows GUIDs, since its release 8.0."""
+
+
+def name_schema(schema_id: SchemaId) -> str:
+    """Return how messages call a schema."""
+    return f"schema id {schema_id}" if isinstance(schema_id, int) else f"schema GUID {schema_id}"
 
 
 @dataclass(frozen=True)
@@ -69,52 +89,6 @@ class RegisteredSchema:
     references: Mapping[str, str] = field(default_factory=dict)
 
 
-class UnknownSchema(LookupError):
-    """The registry has no such schema, or none that can be used; the message names it.
-
-    Attributes:
-        code: the `error_code` of the registry's answer, 0 without one.
-    """
-
-    def __init__(self, reason: str, code: int = 0) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
-class _Unavailable(Exception):
-    """Another address, or a later try, may answer."""
-
-
-class _Reference(msgspec.Struct):
-    name: str
-    subject: str
-    version: int
-
-
-class _Registered(msgspec.Struct, rename={"language": "schemaType"}):
-    schema: str
-    language: str | None = None
-    references: list[_Reference] | None = None
-
-
-class _Problem(msgspec.Struct):
-    error_code: int
-    message: object = ""
-
-
-class _RefusedError(ConfigurationError):
-    """The registry gives this user no answer."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-_decode_registered = msgspec.json.Decoder(_Registered).decode
-_decode_problem = msgspec.json.Decoder(_Problem).decode
-_UNREADABLE = (ValueError, RecursionError)  # msgspec's errors are ValueErrors
-
-
 @functools.lru_cache(maxsize=32)
 def get_client(connection: Connection) -> Client:
     """The one client of this process for a registry."""
@@ -126,10 +100,10 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._schemas: dict[int, RegisteredSchema] = {}
-        self._unknown: dict[int, tuple[float, str]] = {}
+        self._schemas: dict[SchemaId, RegisteredSchema] = {}
+        self._unknown: dict[SchemaId, tuple[float, str]] = {}
 
-    def schema(self, number: int) -> RegisteredSchema:
+    def schema(self, schema_id: SchemaId) -> RegisteredSchema:
         """The schema with an id.
 
         Raises:
@@ -139,49 +113,62 @@ class Client:
         """
         if self._connection.avro:
             return RegisteredSchema("AVRO", self._connection.avro)
-        registered = self._schemas.get(number)
+        registered = self._schemas.get(schema_id)
         if registered is not None:
             return registered
-        if number > MOST_ID:
-            raise UnknownSchema(f"schema id {number}: a registry's ids are at most {MOST_ID}")
-        until, reason = self._unknown.get(number, (0.0, ""))
+        if isinstance(schema_id, int) and schema_id > MOST_ID:
+            raise UnknownSchema(f"{name_schema(schema_id)}: a registry's ids are at most {MOST_ID}")
+        until, reason = self._unknown.get(schema_id, (0.0, ""))
         if time.monotonic() < until:
             raise UnknownSchema(reason)
         try:
-            registered = self._resolve(self._get(f"schemas/ids/{number}"))
+            registered = self._resolve(self._get_schema(schema_id))
         except UnknownSchema as error:
-            reason = f"schema id {number}: {error}"
-            if number == 0:
+            reason = f"{name_schema(schema_id)}: {error}"
+            if schema_id == 0:
                 reason += (
                     ": no registry gives this id; Apicurio's serializers write ids of eight bytes unless " + _OF_FOUR
                 )
             if len(self._unknown) >= _MOST_UNKNOWN:
                 self._unknown.clear()
-            self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)
+            self._unknown[schema_id] = (time.monotonic() + _UNKNOWN_S, reason)
             raise UnknownSchema(reason, error.code) from None
-        except _RefusedError as error:
-            raise ConfigurationError(self._explain_refusal(number, error)) from None
-        self._schemas[number] = registered
+        except RegistryRefusalError as error:
+            raise ConfigurationError(self._explain_refusal(schema_id, error)) from None
+        self._schemas[schema_id] = registered
         return registered
 
-    def _explain_refusal(self, number: int, error: _RefusedError) -> str:
+    def _get_schema(self, schema_id: SchemaId) -> Registered:
+        if isinstance(schema_id, int):
+            return self._get(f"schemas/ids/{schema_id}")
+        try:
+            return self._get(f"schemas/guids/{schema_id}")
+        except RegistryRefusalError:
+            raise
+        except ConfigurationError:  # another server, or a registry that lacks this part of the API
+            self.check()
+            raise UnknownSchema(_NO_GUIDS) from None
+
+    def _explain_refusal(self, schema_id: SchemaId, error: RegistryRefusalError) -> str:
         """Return which schema is refused, of which subjects, and what to do about it."""
-        subjects = self._list_subjects_of(number) if error.status == _FORBIDDEN else []
+        subjects = []
+        if error.status == FORBIDDEN and isinstance(schema_id, int):
+            subjects = self._list_subjects_of(schema_id)
         of = f" of subject {', '.join(map(repr, subjects))}" if subjects else ""
         others = ""
-        if error.status == _FORBIDDEN and self._schemas:
+        if error.status == FORBIDDEN and self._schemas:
             others = (
                 ". It gives other schemas to this user: allow it to read this one's subject too, or leave out the "
                 "topic whose records have this id"
             )
-        return f"schema id {number}{of}: {error}{others}"
+        return f"{name_schema(schema_id)}{of}: {error}{others}"
 
     def _list_subjects_of(self, number: int) -> list[str]:
         """Return the first subjects of a schema, none if the registry does not list them to this user."""
         from s3lake.records.schema.registry import bounded_http
 
         for url in self._connection.urls:
-            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *_UNREADABLE):
+            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *UNREADABLE):
                 path = f"{url.rstrip('/')}/schemas/ids/{number}/subjects"
                 answer = bounded_http.get(self._session, self._connection, url, path)
                 if answer.status == 200:
@@ -198,7 +185,7 @@ class Client:
         """
         try:
             return self._resolve(self._get(f"subjects/{quote(subject, safe='')}/versions/latest"))
-        except _RefusedError as error:
+        except RegistryRefusalError as error:
             raise ConfigurationError(f"subject {subject!r}: {error}") from None
 
     def list_subjects(self) -> frozenset[str] | None:
@@ -206,7 +193,7 @@ class Client:
         from s3lake.records.schema.registry import bounded_http
 
         for url in self._connection.urls:
-            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *_UNREADABLE):
+            with suppress(bounded_http.Unavailable, bounded_http.TooLarge, *UNREADABLE):
                 answer = bounded_http.get(self._session, self._connection, url, f"{url.rstrip('/')}/subjects")
                 if answer.status == 200:
                     return frozenset(msgspec.json.decode(answer.body, type=list[str]))
@@ -222,14 +209,14 @@ class Client:
         try:
             self._get("schemas/ids/1")
         except UnknownSchema as error:
-            if 0 < error.code < _API_CODES:  # to an id that it does not have, a registry answers 40403
+            if 0 < error.code < API_CODES:  # to an id that it does not have, a registry answers 40403
                 url = self._connection.urls[0]
-                raise ConfigurationError(_no_registry(url, f"no /schemas/ids there, {error}")) from None
+                raise ConfigurationError(explain_no_registry(url, f"no /schemas/ids there, {error}")) from None
 
-    def _resolve(self, registered: _Registered) -> RegisteredSchema:
+    def _resolve(self, registered: Registered) -> RegisteredSchema:
         return RegisteredSchema(registered.language or "AVRO", registered.schema, self._collect(registered))
 
-    def _collect(self, registered: _Registered) -> dict[str, str]:
+    def _collect(self, registered: Registered) -> dict[str, str]:
         """Return what a schema refers to, by names, each after the ones that it needs itself."""
         collected: dict[str, str] = {}
         requested, length = 0, len(registered.schema)
@@ -243,7 +230,7 @@ class Client:
                     collected[name] = needs.schema
             elif reference.name not in collected:
                 if reference.name in [one for one, _, _ in above[1:]]:
-                    raise UnknownSchema(f"its reference {reference.name[:_SHOWN]!r} refers to itself")
+                    raise UnknownSchema(f"its reference {reference.name[:SHOWN]!r} refers to itself")
                 requested += 1
                 if requested > MOST_REFERENCES:
                     raise UnknownSchema(f"it needs more than {MOST_REFERENCES} other schemas")
@@ -254,18 +241,18 @@ class Client:
                 above.append((reference.name, referred, iter(referred.references or ())))
         return collected
 
-    def _get_reference(self, reference: _Reference) -> _Registered:
+    def _get_reference(self, reference: SchemaReference) -> Registered:
         try:
             subject = quote(reference.subject, safe="")
         except UnicodeEncodeError:
-            raise UnknownSchema(f"the subject of its reference {reference.name[:_SHOWN]!r} is not a text") from None
+            raise UnknownSchema(f"the subject of its reference {reference.name[:SHOWN]!r} is not a text") from None
         try:
             return self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true", is_registry=True)
-        except _RefusedError as error:
-            place = f"its reference {reference.name[:_SHOWN]!r}, subject {reference.subject[:_SHOWN]!r}"
-            raise _RefusedError(f"{place}: {error}", error.status) from None
+        except RegistryRefusalError as error:
+            place = f"its reference {reference.name[:SHOWN]!r}, subject {reference.subject[:SHOWN]!r}"
+            raise RegistryRefusalError(f"{place}: {error}", error.status) from None
 
-    def _get(self, path: str, *, is_registry: bool = False) -> _Registered:
+    def _get(self, path: str, *, is_registry: bool = False) -> Registered:
         import tenacity
 
         connection = self._connection
@@ -275,7 +262,7 @@ class Client:
             return state.attempt_number >= _ROUNDS and time.monotonic() + state.upcoming_sleep > until
 
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_Unavailable),
+            retry=tenacity.retry_if_exception_type(UnavailableRegistryError),
             wait=tenacity.wait_exponential(multiplier=PAUSE_S, max=connection.longest_pause_s or PAUSE_S),
             stop=is_enough,
             sleep=lambda seconds: time.sleep(seconds),
@@ -283,99 +270,34 @@ class Client:
         )
         try:
             return retrying(self._request_of_each, path, is_registry=is_registry)
-        except _Unavailable as error:
+        except UnavailableRegistryError as error:
             attempts = retrying.statistics["attempt_number"]
             raise TransientError(
                 f"Schema Registry at {', '.join(connection.urls)} did not answer in {attempts} attempts: {error}. "
                 "Check that it is up and that converter.registry.url is right."
             ) from None
 
-    def _request_of_each(self, path: str, *, is_registry: bool) -> _Registered:
+    def _request_of_each(self, path: str, *, is_registry: bool) -> Registered:
         """Ask each server of the registry until one answers."""
         *others, last = self._connection.urls
         for url in others:
-            with suppress(_Unavailable):
+            with suppress(UnavailableRegistryError):
                 return self._request(path, url, is_registry=is_registry)
         return self._request(path, last, is_registry=is_registry)
 
-    def _request(self, path: str, url: str, *, is_registry: bool) -> _Registered:
+    def _request(self, path: str, url: str, *, is_registry: bool) -> Registered:
         from s3lake.records.schema.registry import bounded_http
 
         try:
             answer = bounded_http.get(self._session, self._connection, url, f"{url.rstrip('/')}/{path}")
         except bounded_http.Unavailable as error:
-            raise _Unavailable(str(error)) from None
+            raise UnavailableRegistryError(str(error)) from None
         except bounded_http.TooLarge:
             raise UnknownSchema(f"the registry's answer has more than {bounded_http.MOST_BYTES} bytes") from None
-        return _judge(answer, url, is_registry=is_registry)
+        return judge_answer(answer, url, is_registry=is_registry)
 
     @functools.cached_property
     def _session(self) -> requests.Session:
         from s3lake.records.schema.registry import bounded_http
 
         return bounded_http.open_session(self._connection)
-
-
-def _judge(answer: Answer, url: str, *, is_registry: bool) -> _Registered:
-    """Return the schema of an answer, or raise what it means; see docs/schemas.md.
-
-    Args:
-        answer: the answer, with any status.
-        url: what users configured, which errors name.
-        is_registry: whether the server has answered with a schema before, the one that refers to this one.
-    """
-    status = answer.status
-    if status == 200:
-        return _read_registered(answer.body, url, is_registry=is_registry)
-    if status in _AGAIN or status >= 500:
-        raise _Unavailable(f"HTTP {status}")
-    if status in _REFUSED:
-        raise _RefusedError(
-            f"Schema Registry at {url} refuses: HTTP {status}; check user and password, token or cert_file of "
-            f"converter.registry, and that this user may read schemas{_quote_problem(answer.body)}",
-            status,
-        )
-    with suppress(*_UNREADABLE):
-        problem = _decode_problem(answer.body)
-        if status == 404 or (status >= 400 and problem.error_code >= _API_CODES):
-            raise UnknownSchema(f"the registry reports {str(problem.message)[:_SHOWN]!r}", problem.error_code)
-    if is_registry and status >= 400:
-        raise UnknownSchema(f"the registry answers HTTP {status} to its reference")
-    to = f", which leads to {answer.location[:_SHOWN]}" if answer.location else ""
-    raise ConfigurationError(_no_registry(url, f"HTTP {status}{to}"))
-
-
-def _quote_problem(body: bytes) -> str:
-    """Return what the registry reports about a refusal, in its own form of errors; nothing of another server's page."""
-    with suppress(*_UNREADABLE):
-        message = str(_decode_problem(body).message)[:_SHOWN]
-        return f". It reports {message!r}" if message else ""
-    return ""
-
-
-def _read_registered(body: bytes, url: str, *, is_registry: bool) -> _Registered:
-    try:
-        return _decode_registered(body)
-    except _UNREADABLE as error:
-        if is_registry or _has_schema(body):
-            reason = f"{type(error).__name__}: {error}"[:_SHOWN]
-            raise UnknownSchema(f"the registry's answer is not as its API defines it: {reason}") from None
-    raise ConfigurationError(_no_registry(url, "an answer without a schema")) from None
-
-
-def _has_schema(body: bytes) -> bool:
-    """Return whether it is an object with a `schema`, as only a registry answers to the id of one."""
-    try:
-        document = json.loads(body)  # which reads what msgspec does not, such as half a character
-    except RecursionError:
-        return True
-    except ValueError:
-        return False
-    return isinstance(document, dict) and "schema" in document
-
-
-def _no_registry(url: str, answer: str) -> str:
-    return (
-        f"converter.registry.url {url}: {answer}; that is not a Schema Registry: write the address that /schemas/ids/1 "
-        "belongs after, for example http://HOST:8081 (Apicurio: http://HOST:8080/apis/ccompat/v7)"
-    )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from s3lake.records.convert.read import value_checks
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
-from s3lake.records.convert.read.wire_format import group_by_id
+from s3lake.records.convert.read.wire_format import group_by_number
 from s3lake.records.encode.json_texts import make_encoder
 from s3lake.records.schema.columns.types import Struct
 from s3lake.records.transform.chain.chain import Chain, Link
@@ -89,7 +89,7 @@ class TypedRun:
         marks = reduce(
             lambda one, other: one * (len(readable) + 2) + other + 1, codes, np.zeros(len(readable), np.int64)
         )
-        for _, places in group_by_id(np.where(without, -1, marks)):
+        for _, places in group_by_number(np.where(without, -1, marks)):
             pieces += self._run_group(readable[places], refused)
         filtered = self.batch.num_rows - sum(len(piece.rows) for piece in pieces) - len(refused)
         return self._join(pieces, refused, filtered)

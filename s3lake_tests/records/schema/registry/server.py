@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID, uuid4
 
 import fastavro
 
@@ -23,6 +24,7 @@ class SchemaRegistry:
         answers: status and body of the next requests, before what is registered counts.
         withheld: ids of schemas that it denies to have.
         forbidden: ids of schemas that it refuses to give, with 403.
+        guids: the GUIDs of schemas; empty for a registry that knows none.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,7 @@ class SchemaRegistry:
         self.answers: list[tuple[int, bytes]] = []
         self.withheld: set[int] = set()
         self.forbidden: set[int] = set()
+        self.guids: dict[UUID, int] = {}
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, int] = {}
 
@@ -51,6 +54,12 @@ class SchemaRegistry:
         self._subjects[subject] = number
         return number
 
+    def add_with_guid(self, schema: Any, kind: str = "") -> UUID:
+        """Register a schema in a registry that knows GUIDs, as Confluent's does since 8.0."""
+        guid = uuid4()
+        self.guids[guid] = self.add(schema, kind)
+        return guid
+
     def answer(self, request: Request) -> Response:
         """Answer as the test dictates, else of what is registered."""
         self.asked.append((request.target, request.headers.get("authorization")))
@@ -69,6 +78,10 @@ class SchemaRegistry:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
+            case ["schemas", "guids", guid] if UUID(guid) in self.guids:
+                return self._find(["schemas", "ids", str(self.guids[UUID(guid)])])
+            case ["schemas", "guids", guid] if self.guids:
+                return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % guid.encode()
             case ["subjects"]:
                 return 200, json.dumps([*self._subjects]).encode()
             case ["subjects", _, "versions", version] if version != "latest" and not _is_int(version):

@@ -15,7 +15,8 @@ import pytest
 
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.records.schema import registry as module
-from s3lake.records.schema.registry import Client, UnknownSchema, bounded_http
+from s3lake.records.schema.registry import Client, bounded_http
+from s3lake.records.schema.registry.registry_answers import UnknownSchema
 from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.schema.registry.server import NO_SUCH_PATH, SchemaRegistry, serving
 

@@ -1,15 +1,19 @@
 """Schemas by their ids: what is asked, how often, and what each way to fail is called."""
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
 from s3lake.config.model import Registry
 from s3lake.errors import ConfigurationError
 from s3lake.records.schema import registry as module
-from s3lake.records.schema.registry import Client, RegisteredSchema, UnknownSchema, get_client
+from s3lake.records.schema.registry import Client, RegisteredSchema, get_client
+from s3lake.records.schema.registry.registry_answers import UnknownSchema
 from s3lake.records.schema.registry.registry_connection import Connection
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, serving
+
+GUID = UUID("6da336d8-f1d3-0f98-4c47-d03ee8a14a1e")
 
 
 @pytest.fixture
@@ -60,6 +64,33 @@ def test_an_unknown_id_is_asked_for_again_only_after_a_while(
     monkeypatch.setattr("time.monotonic", lambda: 1e9)
     assert registry.add('"string"') == number
     assert schemas.schema(number).text == '"string"'
+
+
+def test_a_schema_is_found_by_its_guid(registry: SchemaRegistry) -> None:
+    guid = registry.add_with_guid('"string"')
+    schemas = Client(registry.connection)
+    assert [schemas.schema(guid).text for _ in range(2)] == ['"string"'] * 2
+    assert [path for path, _ in registry.asked] == [f"/schemas/guids/{guid}"]
+
+
+def test_a_registry_that_knows_no_guids_is_named_with_the_remedy(registry: SchemaRegistry) -> None:
+    registry.answers = [(404, b"<html>"), (404, b'{"error_code":40403,"message":"Schema not found"}')]
+    reason = f"schema GUID {GUID}: the registry gives no schema by its GUID .*value.schema.id.serializer"
+    with pytest.raises(UnknownSchema, match=reason):
+        Client(registry.connection).schema(GUID)
+
+
+def test_a_server_that_is_no_registry_is_an_error_of_the_configuration_for_a_guid_too(registry: SchemaRegistry) -> None:
+    registry.answers = [(404, b"<html>")] * 2
+    with pytest.raises(ConfigurationError, match="that is not a Schema Registry"):
+        Client(registry.connection).schema(GUID)
+
+
+def test_a_guid_that_the_user_may_not_read_is_named(registry: SchemaRegistry) -> None:
+    guid = registry.add_with_guid('"string"')
+    registry.forbidden.add(registry.guids[guid])
+    with pytest.raises(ConfigurationError, match=f"schema GUID {guid}: Schema Registry at .* refuses: HTTP 403"):
+        Client(registry.connection).schema(guid)
 
 
 def test_a_missing_reference_makes_the_schema_unknown(registry: SchemaRegistry) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pytest
@@ -48,6 +49,28 @@ def test_avro_lands_as_its_producer_wrote_it(lake: Lake) -> None:
         json.dumps(OLD, sort_keys=True): [{"id": 1, "size": "L"}, {"id": 2, "size": "S"}],
         json.dumps(NEW, sort_keys=True): [{"id": 3, "size": "L", "note": "x"}],
     }
+
+
+def test_records_whose_headers_name_their_schema_land_and_are_verified(lake: Lake) -> None:
+    with serving() as registry:
+        guid, topic = registry.add_with_guid(OLD), lake.topic()
+        named, unknown = b"\1" + guid.bytes, b"\1" + bytes(16)
+        for data, header in ((b"\2\2", named), (b"\4\0", named), (b"\2\2", unknown)):
+            lake.producer.produce(topic, data, headers=[("__value_schema_id", header)], timestamp=at(START, 5))
+        lake.producer.flush()
+        text = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}, format: {{type: parquet}}"
+        target = lake.target(topic, f"{text}, errors: {{tolerance: all}}", at(START, 200))
+        land(target, [START])
+        report = lake.verify(target)
+        rows = open_dataset(target.sink, topic, target.stores, lake.connection, None, allow_incomplete=True).to_table()
+    assert (report.differences, report.landed, report.dead_letters) == ((), 2, 1)
+    assert [(row["id"], row["size"]) for row in rows.to_pylist()] == [(1, "L"), (2, "S")]
+    (letters,) = [lake.body(key) for key in lake.objects() if "_dead_letters" in key]
+    letter = json.loads(letters)
+    assert (letter["value"], letter["message"]) == (
+        "\2\2",
+        f"schema GUID {UUID(int=0)}: the registry reports 'Schema {UUID(int=0)} not found'",
+    )
 
 
 @pytest.mark.slow("records of two schemas land for real above")

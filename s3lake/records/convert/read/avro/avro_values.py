@@ -20,10 +20,11 @@ from s3lake.records.convert.read.avro import datum_columns, datums, null_default
 from s3lake.records.convert.read.converters import ConverterRequest
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
+from s3lake.records.convert.read.wire_format import FramedRows, References, compile_registered, group_by_schema
 from s3lake.records.schema.avro import read_schema, write_schema
 from s3lake.records.schema.columns.types import MOST_DIGITS, MOST_TEXT_DIGITS, fold
 from s3lake.records.schema.connect_schema import Schema, SchemaError
+from s3lake.records.schema.registry import name_schema
 
 
 @dataclass(frozen=True)
@@ -56,32 +57,32 @@ def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusa
     """
     registry = request.schemas
     if registry.avro:
-        skipped, numbers = 0, np.where(raw.is_valid().to_numpy(zero_copy_only=False), 0, -1)
+        groups = [FramedRows(0, 0, np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False)))]
         refused: Refusals = {}
     else:
-        skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
+        groups, refused = group_by_schema(raw)
     gathering = Gathering(len(raw))
     compile_text = functools.partial(_make_reader, registry.exact, MOST_DIGITS if request.tabular else MOST_TEXT_DIGITS)
-    for number, rows in group_by_id(numbers):
-        reader = compile_registered(registry, number, "AVRO", compile_text)
+    for group in groups:
+        rows, reader = group.rows, compile_registered(registry, group.schema_id, "AVRO", compile_text)
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
         is_filled = request.null_to_default and _can_fill(reader.schema)
-        if skipped == 0 or not request.spliced or is_filled:
+        if registry.avro or not request.spliced or is_filled:
             reader = replace(reader, schema=replace(reader.schema, file=None))
         finish = _fill_nulls if is_filled else _keep
-        array, is_sound = datum_columns.decode_datums(reader.decode, raw, rows, skipped)
+        array, is_sound = datum_columns.decode_datums(reader.decode, raw, rows, group.begin)
         gathering.add(reader.schema, rows[is_sound], finish(array, reader.schema))
         if not is_sound.all():
-            refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped, finish)
+            refused |= _read_one_by_one(raw, group, rows[~is_sound], reader, gathering, finish)
     return Column.from_columns("avro", raw, gathering, texts=request.texts), refused
 
 
 def _read_one_by_one(
-    raw: pa.BinaryArray, rows: Numbers, reader: _DatumReader, gathering: Gathering, skipped: int, finish: _Finish
+    raw: pa.BinaryArray, group: FramedRows, rows: Numbers, reader: _DatumReader, gathering: Gathering, finish: _Finish
 ) -> Refusals:
-    """Read rows of one schema strictly. Return the refused ones; the others are added to `gathering`.
+    """Read some rows of a group strictly. Return the refused ones; the others are added to `gathering`.
 
     Files do not hold these as they came, because other readers refuse some of what is read here: padded integers.
     """
@@ -90,9 +91,9 @@ def _read_one_by_one(
     values: list[Any] = []
     for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
         try:
-            datum = datums.read_datum(reader.decode_one, value, skipped)
+            datum = datums.read_datum(reader.decode_one, value, group.begin)
         except datums.DatumError as error:
-            of = f"schema id {int.from_bytes(value[1:HEADER], 'big')}" if skipped else "the schema"
+            of = name_schema(group.schema_id) if group.begin else "the schema"
             refused[row] = f"the data does not fit {of}: {error}"
         except Misfit as misfit:
             refused[row] = str(misfit)

@@ -18,15 +18,15 @@ from s3lake.records.convert.read.json import object_columns
 from s3lake.records.convert.read.keys_and_values import Column, Gathering, Schemas
 from s3lake.records.convert.read.value_checks import Refusals
 from s3lake.records.convert.read.wire_format import (
-    HEADER,
+    FramedRows,
     References,
     compile_foreign,
     compile_registered,
-    group_by_id,
-    read_schema_ids,
+    group_by_schema,
 )
 from s3lake.records.schema import connect_schema, json_schema
 from s3lake.records.schema.connect_schema import Schema, SchemaError
+from s3lake.records.schema.registry import name_schema
 
 _decode = msgspec.json.Decoder(float_hook=connect_schema.to_exact).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -69,35 +69,40 @@ def read_framed(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column,
         TransientError: the registry did not answer.
         ConfigurationError: it refused.
     """
-    numbers, refused = read_schema_ids(raw)
-    pairs = zip(raw.to_pylist(), numbers.tolist(), strict=True)
-    data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
+    groups, refused = group_by_schema(raw)
+    values: list[Any] = raw.to_pylist()
+    data: list[bytes | None] = [None] * len(raw)
+    for group in groups:
+        for row in group.rows.tolist():
+            data[row] = values[row][group.begin :]
     lines, unreadable = keys_and_values.check_json_lines(pa.array(data, pa.binary()))
     refused |= unreadable
     if request.registry is None:
         return Column("json_schema", lines), refused
     if not request.tabular:
-        lines, wrong = _fill_lines(lines, numbers, refused, request)
+        lines, wrong = _fill_lines(lines, groups, refused, request)
         refused |= wrong
-        return Column("json_schema", lines, units=_find_units(numbers, refused, request)), refused
+        return Column("json_schema", lines, units=_find_units(len(raw), groups, refused, request)), refused
     refused = value_checks.find_repeated_names(lines) | refused
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
     payloads = _Payloads("json_schema", lines, request)
     left_out: Counter[str] = Counter()
-    for number, rows in group_by_id(numbers):
-        kept = [row for row in rows.tolist() if row not in refused]
-        reader = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
+    for group in groups:
+        kept = [row for row in group.rows.tolist() if row not in refused]
+        reader = compile_registered(request.registry, group.schema_id, "JSON", compile_text) if kept else None
         if isinstance(reader, str):
             refused |= dict.fromkeys(kept, reader)
         elif reader is not None:
             schema, read_one = reader
             read_payload = functools.partial(read_one, left_out)
-            refused |= payloads.read(schema, read_payload, kept, f"the data does not fit schema id {number}")
+            refused |= payloads.read(
+                schema, read_payload, kept, f"the data does not fit {name_schema(group.schema_id)}"
+            )
     return payloads.to_column(left_out), refused
 
 
 def _fill_lines(
-    lines: pa.BinaryArray, numbers: keys_and_values.Numbers, refused: Refusals, request: ConverterRequest
+    lines: pa.BinaryArray, groups: Sequence[FramedRows], refused: Refusals, request: ConverterRequest
 ) -> tuple[pa.BinaryArray, Refusals]:
     """Return lines with the defaults of what they lack; a line that lacks nothing stays what the producer wrote."""
     compile_text = functools.partial(_compile_defaults, request.null_to_default)
@@ -105,9 +110,9 @@ def _fill_lines(
     more: Refusals = {}
     assert request.registry is not None, "without one there are no defaults"
     repeated: Refusals | None = None
-    for number, rows in group_by_id(numbers):
-        kept = [row for row in rows.tolist() if row not in refused]
-        fill = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
+    for group in groups:
+        kept = [row for row in group.rows.tolist() if row not in refused]
+        fill = compile_registered(request.registry, group.schema_id, "JSON", compile_text) if kept else None
         if isinstance(fill, str):
             more |= dict.fromkeys(kept, fill)
         elif fill is not None:
@@ -121,18 +126,20 @@ def _fill_lines(
                 try:
                     texts[row] = None if text is None else fill(text)
                 except msgspec.DecodeError as error:  # numbers that JSON may have, and Python's integers may not
-                    more[row] = f"the defaults of schema id {number} cannot be added: {error}"
+                    more[row] = f"the defaults of {name_schema(group.schema_id)} cannot be added: {error}"
     return lines if texts is None else pa.array(texts, pa.binary()), more
 
 
-def _find_units(numbers: keys_and_values.Numbers, refused: Refusals, request: ConverterRequest) -> Schemas | None:
+def _find_units(
+    total: int, groups: Sequence[FramedRows], refused: Refusals, request: ConverterRequest
+) -> Schemas | None:
     """Return the schemas that define the unit of times of lines. A schema without columns defines none."""
     compile_text = functools.partial(_compile_json_schema, request.null_to_default, request.exact)
-    gathering = Gathering(len(numbers))
+    gathering = Gathering(total)
     assert request.registry is not None, "without one no schema is known"
-    for number, rows in group_by_id(numbers):
-        kept = [row for row in rows.tolist() if row not in refused]
-        reader = compile_registered(request.registry, number, "JSON", compile_text) if kept else None
+    for group in groups:
+        kept = [row for row in group.rows.tolist() if row not in refused]
+        reader = compile_registered(request.registry, group.schema_id, "JSON", compile_text) if kept else None
         if reader is not None and not isinstance(reader, str):
             gathering.add(reader[0], np.array(kept, np.int64), None)
     return gathering.finish()

@@ -15,13 +15,14 @@ from google.protobuf.message import DecodeError
 from s3lake.records.convert.read import arrays
 from s3lake.records.convert.read.arrays import Build
 from s3lake.records.convert.read.converters import ConverterRequest
-from s3lake.records.convert.read.keys_and_values import Column, Gathering, Numbers
+from s3lake.records.convert.read.keys_and_values import Column, Gathering
 from s3lake.records.convert.read.protobuf.message_columns import make_message_column
 from s3lake.records.convert.read.protobuf.messages import Messages
 from s3lake.records.convert.read.value_checks import Refusals
-from s3lake.records.convert.read.wire_format import HEADER, References, compile_registered, group_by_id, read_schema_ids
+from s3lake.records.convert.read.wire_format import FramedRows, References, compile_registered, group_by_schema
 from s3lake.records.schema.connect_schema import Schema, SchemaError
 from s3lake.records.schema.protobuf import compiler
+from s3lake.records.schema.registry import SchemaId
 from s3lake.records.schema.registry.registry_connection import Connection
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusa
         present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False)).tolist()
         groups: _Groups = {(0, ()): (present, [values[row] for row in present])}
     else:
-        numbers, refused = read_schema_ids(raw)
-        groups = _group_by_message(values, numbers, refused)
-    for (number, path), (rows, data) in groups.items():
-        reader = _find_reader(registry, number, path)
+        of_schemas, refused = group_by_schema(raw)
+        groups = _group_by_message(values, of_schemas, refused)
+    for (schema_id, path), (rows, data) in groups.items():
+        reader = _find_reader(registry, schema_id, path)
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows, reader)
         else:
@@ -65,31 +66,31 @@ def read(raw: pa.BinaryArray, request: ConverterRequest) -> tuple[Column, Refusa
     return replace(Column.from_columns("protobuf", raw, gathering, texts=request.texts), left_out=left_out), refused
 
 
-_Groups = dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]]
+_Groups = dict[tuple[SchemaId, tuple[int, ...]], tuple[list[int], list[bytes]]]
 """Rows and data by the id of the schema and the path of the message, which is between the id and the data."""
 
 
-def _group_by_message(values: Sequence[bytes | None], numbers: Numbers, refused: Refusals) -> _Groups:
+def _group_by_message(values: Sequence[bytes | None], of_schemas: Sequence[FramedRows], refused: Refusals) -> _Groups:
     """Group rows by their messages. Adds to `refused`."""
     groups: _Groups = {}
-    for number, rows in group_by_id(numbers):
+    for schema_id, at, rows in of_schemas:
         for row in rows.tolist():
             value = values[row]
-            assert value is not None, "only what is framed has a number"
+            assert value is not None, "only what is framed names a schema"
             try:
-                path, begin = ((0,), HEADER + 1) if value[HEADER : HEADER + 1] == b"\0" else _parse_path(value)
+                path, begin = ((0,), at + 1) if value[at : at + 1] == b"\0" else _parse_path(value, at)
             except ValueError as error:
                 refused[row] = str(error)
                 continue
-            group = groups.setdefault((number, path), ([], []))
+            group = groups.setdefault((schema_id, path), ([], []))
             group[0].append(row)
             group[1].append(value[begin:])
     return groups
 
 
-def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
-    """Return which message of its file it is, and where its data begins."""
-    count, at = _zigzag(value, HEADER)
+def _parse_path(value: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """Return which message of its file it is, as the indexes at a place tell, and where its data begins."""
+    count, at = _zigzag(value, at)
     number, path = count, list[int]()
     while number >= 0 and len(path) < count:
         number, at = _zigzag(value, at)
@@ -136,11 +137,11 @@ def _read_messages(
     return refused
 
 
-def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _MessageReader | str:
+def _find_reader(registry: Connection, schema_id: SchemaId, path: tuple[int, ...]) -> _MessageReader | str:
     if registry.descriptors:
         reader = _compile_set(registry.descriptors, registry.message, registry.exact)
         return f"converter.registry.descriptor_set: {reader}" if isinstance(reader, str) else reader
-    return compile_registered(registry, number, "PROTOBUF", partial(_compile_schema, registry.exact, path))
+    return compile_registered(registry, schema_id, "PROTOBUF", partial(_compile_schema, registry.exact, path))
 
 
 @lru_cache(maxsize=4096)

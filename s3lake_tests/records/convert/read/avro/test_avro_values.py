@@ -101,9 +101,9 @@ def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str
         ("ID 02 61 62", "1 bytes are left after it"),
         (
             "7b 7d 20 20 20",
-            "the first byte is 0x7b, not 0x00: no schema id of a registry is before the value: it looks like JSON",
+            "0x7b, not 0x00: no schema id of a registry is before the value, or in a header: it looks like JSON",
         ),
-        ("02 61 00 00 00", "(value.schema.id.serializer), as s3lake reads it there"),
+        ("02 61 00 00 00", "before the value, or in a header: set the converter that fits"),
         ("03 05" + 18 * " 61", "AWS Glue's serializer, whose registry s3lake does not read: use bytes"),
         ("c3 01" + 10 * " 61", "Avro's single-object encoding"),
         ("00 00 00 00 00 00 00 00 01 02 61", "Apicurio's serializers write ids of eight bytes unless"),
