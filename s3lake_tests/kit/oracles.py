@@ -66,7 +66,12 @@ def kept(name: str, *artifacts: str, change: Callable[[Path], Path] = Path) -> P
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
         here = Path(scratch)
         _retrieve(artifacts, here)
-        change(here / "files").rename(target)
+        made = change(here / "files")
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another process was faster
+                raise
     return target
 
 
