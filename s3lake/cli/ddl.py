@@ -57,10 +57,11 @@ def run_ddl(
             connection = S3Connection.from_settings(config.s3_of(target.sink))
             try:
                 new = apply(make_client(connection, service="glue"), table, database)
-            except (BotoCoreError, ClientError) as error:
+            except (BotoCoreError, ClientError, OSError, ValueError) as error:
                 raise StoreDeniedError(
                     f"Glue, table {database}.{table.name}: {mask_secrets(str(error), connection.secrets)}. To go on: "
-                    "allow it, or correct --database, s3.region or s3.credentials, whichever this names"
+                    "allow it, or correct --database, s3.region, s3.credentials, a variable AWS_… or a file of AWS, "
+                    "whichever this names"
                 ) from None
             row = {**name, "new": new, "done": True}
             text = f"{database}.{table.name}: {format_count(new, 'new partitions')}"

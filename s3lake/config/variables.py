@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 from s3lake.config.report import Reference, Report, Setting
 from s3lake.config.syntax import properties_file
-from s3lake.text.masking import find_logins, is_secret
+from s3lake.text.masking import find_logins, is_secret, mask_secrets
 
 PROVIDERS = "config.providers"
 """The beginning of a worker's keys that declare providers of values."""
@@ -309,12 +309,16 @@ class SecretsManager:
             except ClientError as error:
                 code = error.response.get("Error", {}).get("Code", "an error")
                 raise UnresolvedReferenceError(f"AWS Secrets Manager answers {code} for secret {name}") from None
-            except BotoCoreError as error:
-                raise UnresolvedReferenceError(
-                    f"AWS Secrets Manager does not answer for secret {name}: {error}"
-                ) from None
             except KeyError:
                 raise UnresolvedReferenceError(f"secret {name} is binary; a secret that is text is needed") from None
+            # Of files with tokens and programs that print credentials, too: variables and profiles of AWS name them.
+            except (BotoCoreError, OSError, ValueError) as error:
+                message = mask_secrets(
+                    str(error), [text for option, text in self._options.items() if is_secret(option)]
+                )
+                raise UnresolvedReferenceError(
+                    f"AWS Secrets Manager does not answer for secret {name}: {message}"
+                ) from None
         return self._texts[name]
 
     @cached_property

@@ -21,6 +21,8 @@ _ASSIGNED = re.compile(
 )
 _PROXY = re.compile(r"proxy", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
+_HEADER = re.compile(r"""(?<=Invalid header value )b?(['"])(?:\\.|(?!\1).)*\1?""")
+"""The header in an error of http.client or urllib3: it may be a session's token, or a signature."""
 _LOGIN = re.compile(r"[^\s:/,@]+:[^\s,@]+@")
 _VALUES = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?""", re.DOTALL)
 MASK = "********"
@@ -87,7 +89,7 @@ def find_logins(text: str) -> set[str]:
 
 
 def mask_secrets(message: str, secrets: Iterable[str]) -> str:
-    """Mask the secrets and the users of addresses in a message.
+    """Mask the secrets, the users of addresses and invalid headers in a message.
 
     A short secret is masked only as a whole word: masked inside of words, it could be guessed, and the message could
     not be read. `true` and `false` are not secrets: they switch something that has a secret's name.
@@ -100,7 +102,7 @@ def mask_secrets(message: str, secrets: Iterable[str]) -> str:
             elif len(secret) < _PART_OF_WORDS:
                 pattern = rf"(?<!\w){pattern}(?!\w)"
             message = re.sub(pattern, MASK, message)
-    return _USER.sub(MASK, message)
+    return _USER.sub(MASK, _HEADER.sub(MASK, message))
 
 
 # Keys, values and headers of records: they are other people's data

@@ -115,7 +115,13 @@ def test_a_notice_warns_that_schemas_of_records_may_move_columns(engine: str, co
 
 
 @pytest.mark.parametrize(
-    "error", [ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetTable"), NoRegionError()]
+    "error",
+    [
+        ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetTable"),
+        NoRegionError(),
+        FileNotFoundError(2, "No such file or directory", "/missing/token"),
+        ValueError("Invalid endpoint: x"),
+    ],
 )
 def test_refusals_of_glue_are_reported_without_secrets_and_without_a_trace(
     error: Exception, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch

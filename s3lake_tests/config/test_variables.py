@@ -5,6 +5,7 @@ Manager is moto's server.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,37 @@ def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) 
         stub.add_client_error("get_secret_value", "ResourceNotFoundException")
         with pytest.raises(UnresolvedReferenceError, match="answers ResourceNotFoundException for secret other"):
             secrets.read("other")
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"AWS_CONFIG_FILE": "{profile}"}, "No such file or directory: '/missing/program'"),
+        (
+            {"AWS_ROLE_ARN": "arn:aws:iam::1:role/a", "AWS_WEB_IDENTITY_TOKEN_FILE": "/missing/token"},
+            "No such file or directory: '/missing/token'",
+        ),
+        ({"AWS_PROFILE": "other"}, r"The config profile \(other\) could not be found"),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "x"}, "Invalid endpoint: x"),
+        (
+            {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "hush\n"},
+            r"Invalid header value \*+$",
+        ),
+    ],
+)
+def test_wrong_variables_of_aws_are_reported_when_secrets_manager_is_asked(
+    variables: dict[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profile").write_text("[default]\ncredential_process = /missing/program\n")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(profile=tmp_path / "profile"))
+    with pytest.raises(UnresolvedReferenceError, match=reason):
+        SecretsManager({"endpoint": "http://127.0.0.1:1"} if "AWS_SESSION_TOKEN" in variables else {}).read("aws/lake")
 
 
 # Placeholders of a shell, a router or an expression: STAGE is prod, topic is wrong, and nothing else is set

@@ -62,3 +62,11 @@ def test_a_long_secret_is_masked_inside_of_words() -> None:
 def test_the_user_of_an_address_is_masked_in_every_message() -> None:
     assert mask_secrets("no answer from https://u:p%40@host/x", []) == f"no answer from https://{MASK}@host/x"
     assert find_logins("a https://u:pw@h b http://t@i") == {"u:pw", "pw", "t"}
+
+
+@pytest.mark.parametrize(
+    "header", ["b'hush\\n'", "'hush\\nhush'", 'b"it\'s hush\\n"', "b'it\\'s hush\\n'", "b'hush, and cut"]
+)
+def test_an_invalid_header_is_masked_in_every_message(header: str) -> None:
+    message = mask_secrets(f"HTTPClientError: Invalid header value {header}", [])
+    assert message == f"HTTPClientError: Invalid header value {MASK}"

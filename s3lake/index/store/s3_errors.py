@@ -76,6 +76,11 @@ def to_store_error(
     if isinstance(error, exceptions.ClientError):
         return _translate_refusal(error.response, secrets, what, operation, expected)
     message = f"{type(error).__name__}: {mask_secrets(str(error), secrets).rstrip('.')}"
+    if "Invalid header value" in message:
+        return StoreDeniedError(
+            f"{what} cannot be asked: {message}. To go on: take the line break out of the access key or the session "
+            "token (of s3.credentials, a variable AWS_… or a file of AWS), or out of s3.objects."
+        )
     # A wrong certificate or protocol stays wrong.
     if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
         return StoreDeniedError(
@@ -99,10 +104,12 @@ def to_store_error(
         return StoreDeniedError(
             f"{what} cannot be asked: {message}. To go on: do that, or correct s3.objects.checksum."
         )
-    if isinstance(error, exceptions.BotoCoreError | ValueError):
+    # A file with a token, or a program that prints credentials, which a variable or a profile of AWS names.
+    is_of_file = isinstance(error, OSError) and error.filename is not None
+    if is_of_file or isinstance(error, exceptions.BotoCoreError | ValueError):
         return StoreDeniedError(
-            f"{what} cannot be asked: {message}. "
-            "To go on: correct s3.credentials, s3.endpoint_url or s3.region, whichever this names."
+            f"{what} cannot be asked: {message}. To go on: correct s3.credentials, s3.endpoint_url, s3.region, a "
+            "variable AWS_… or a file of AWS, whichever this names."
         )
     return None
 

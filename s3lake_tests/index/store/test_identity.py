@@ -171,6 +171,51 @@ def test_a_source_without_credentials_is_refused_though_another_one_has_some(
             store_of(server, credentials=source).head("a")
 
 
+@pytest.mark.parametrize(
+    ("variables", "profile", "named"),
+    [
+        ({"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/missing/token"}, "", "/missing/token"),
+        ({}, "web_identity_token_file = /missing/token\nrole_arn = arn:aws:iam::1:role/a", "/missing/token"),
+        ({}, "credential_process = /missing/program --hush", "/missing/program"),
+        (
+            {
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/missing/token",
+            },
+            "",
+            "/missing/token",
+        ),
+    ],
+)
+def test_a_missing_file_that_a_variable_or_a_profile_names_is_reported(
+    server: Scripted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    profile: str,
+    named: str,
+) -> None:
+    (tmp_path / "config").write_text(f"[default]\n{profile}\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    expected = rf"No such file or directory: '{named}'\. To go on: correct .*a variable AWS_… or a file of AWS"
+    with pytest.raises(StoreDeniedError, match=expected):
+        store_of(server).head("a")
+
+
+@pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])
+@pytest.mark.parametrize("text", ["HUSHHUSH\n", "HUSH\nHUSH"])
+def test_a_line_break_of_credentials_is_reported_at_once_without_them(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(StoreDeniedError, match="take the line break out of the access key or the session token") as bad:
+        store_of(server).head("a")
+    assert "HUSH" not in str(bad.value)
+
+
 def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {
         "AccessKeyId": "ASIACONTAINER",
