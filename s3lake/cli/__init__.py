@@ -1,5 +1,6 @@
 """The command line. Exit codes: 0 success, 1 differences found, 2 configuration or input, 3 failed while running."""
 
+import contextlib
 import functools
 import logging
 import traceback
@@ -10,7 +11,17 @@ import typer
 
 from s3lake import interrupts
 from s3lake.cli import change, check, ddl, dead_letters, iam, index, land, offline, services, shipped, status, verify
-from s3lake.cli.output import FAILED, INPUT, INTERRUPTED, fail
+from s3lake.cli.output import (
+    FAILED,
+    INPUT,
+    INTERRUPTED,
+    UNREAD,
+    close_unwritable,
+    end_command,
+    fail,
+    find_output_failure,
+    take_every_text,
+)
 from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -81,12 +92,19 @@ def main() -> NoReturn:
     # that.
     logged = ("KeyboardInterrupt", "Exception while sending command")
     logging.getLogger().addFilter(lambda record: not str(record.msg).startswith(logged))
+    take_every_text()
     try:
         program()()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # Click ends with 1, which means differences
+            raise SystemExit(UNREAD) from None
+        raise
     except Exception as error:
         if interrupts.have_arrived():  # a package made this error of it, or Spark ended before the command
             raise SystemExit(INTERRUPTED) from None
         _fail(error)
+    finally:
+        close_unwritable()
     raise SystemExit(0)
 
 
@@ -95,5 +113,9 @@ def _fail(error: Exception) -> NoReturn:
         fail(error, INPUT)
     if isinstance(error, S3LakeError):
         fail(error, FAILED)
-    traceback.print_exception(error)  # Python's own exit code for these, 1, means that differences were found
+    if isinstance(error, OSError) and (reason := find_output_failure()):
+        remedy = "give it space, or write the output elsewhere. What was landed stays"
+        end_command(f"standard output cannot be written to: {reason.strerror}; {remedy}", FAILED)
+    with contextlib.suppress(OSError):
+        traceback.print_exception(error)  # Python's own exit code for these, 1, means that differences were found
     raise SystemExit(FAILED)

@@ -1,5 +1,6 @@
 """Exit codes, and what the commands print: lines or JSON on standard output, progress on standard error."""
 
+import contextlib
 import json
 import os
 import sys
@@ -93,17 +94,64 @@ def print_json(row: Mapping[str, Any]) -> None:
 
 
 def write(text: str) -> None:
-    """Write a document to standard output, unchanged."""
+    """Write a document to standard output, unchanged: it is UTF-8 whatever the terminal shows, as s3lake reads it."""
     try:
-        sys.stdout.write(text)
+        if (buffer := getattr(sys.stdout, "buffer", None)) is None:
+            sys.stdout.write(text)
+        else:
+            sys.stdout.flush()
+            buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
     except BrokenPipeError:
         raise _close_output() from None
 
 
 def _close_output() -> SystemExit:
-    sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - Python flushes it once more when it ends
+    close_unwritable()
     return SystemExit(UNREAD)
+
+
+def take_every_text() -> None:
+    """Let standard output and standard error take every text, also if they are closed, or their encoding is ASCII."""
+    sys.stdout = _take_every_text(sys.stdout)
+    sys.stderr = _take_every_text(sys.stderr)
+
+
+def _take_every_text(stream: Any) -> Any:
+    if stream is None:  # closed by who started this process
+        return _open_nothing()
+    if getattr(stream, "errors", None) == "strict":
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def find_output_failure() -> OSError | None:
+    """Return why standard output cannot be written to. If it can, it gets an empty line: an error follows anyhow."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError as error:
+        return error
+    return None
+
+
+def close_unwritable() -> None:
+    """Replace standard output and standard error if they cannot be written to.
+
+    Python flushes both when it ends, and would print a trace and end with an exit code of its own.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = _open_nothing()
+    try:
+        sys.stderr.flush()
+    except OSError:
+        sys.stderr = _open_nothing()
+
+
+def _open_nothing() -> Any:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def tell(text: str) -> None:
@@ -115,7 +163,13 @@ def tell(text: str) -> None:
 
 def fail(error: S3LakeError, code: int) -> NoReturn:
     """Print an error, in place of a bar, and end with an exit code."""
-    tell(f"{type(error).__name__}: {error}")
+    end_command(f"{type(error).__name__}: {error}", code)
+
+
+def end_command(text: str, code: int) -> NoReturn:
+    """Print a line, in place of a bar, and end with an exit code, also if nothing can be printed."""
+    with contextlib.suppress(OSError, SystemExit):
+        tell(text)
     raise SystemExit(code)
 
 
