@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import subprocess
 import uuid
@@ -73,7 +74,9 @@ class EmbeddedKafka(Service):
             home.mkdir(parents=True, exist_ok=True)
             config.write_text(_properties(home / "data", port, controller_port, settings or {}), encoding="ascii")
             cluster_id, clients = _format(command, config, home / "data"), list[AdminClient]()
-            return Launch([*command, "kafka.Kafka", config], lambda _: _answers(port, cluster_id, clients))
+            broker = [*command, "kafka.Kafka", str(config)]
+            environment = jars.make_java_environment(os.environ)
+            return Launch(broker, lambda _: _answers(port, cluster_id, clients), environment)
 
         directory = None if directory is None else directory.absolute()
         process, ports, home = start_server(
@@ -105,7 +108,15 @@ def _format(command: list[str], config: Path, data: Path) -> str:
     # The prefix: an id that begins with a dash would be an option of the tool.
     cluster_id = "s" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
-    run = subprocess.run(tool, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+    run = subprocess.run(
+        tool,
+        env=jars.make_java_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if run.returncode != 0:
         output = (run.stdout + run.stderr)[-4000:].strip()
         raise KafkaUnavailableError(f"Kafka could not prepare the directory {data}. Its output:\n{output}")

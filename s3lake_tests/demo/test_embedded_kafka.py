@@ -58,6 +58,13 @@ def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -
 
 
 @pytest.mark.slow("starts a broker of its own")
+def test_a_directory_of_any_name_serves_in_the_locale_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    with EmbeddedKafka.start(tmp_path / 'Ünï cödé\'s (100%20) "dir" $x') as kafka:
+        assert (kafka.directory / "data" / "__cluster_metadata-0").is_dir()
+
+
+@pytest.mark.slow("starts a broker of its own")
 def test_a_broker_that_does_not_start_reports_the_reason(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -76,7 +76,7 @@ def _homeless() -> str:
     with scratch(0):
         home = tempfile.mkdtemp(prefix="s3lake-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
-    return f"-Duser.dir={home}"
+    return jars.quote_option(f"-Duser.dir={home}")
 
 
 def open_spark(spark: model.Spark) -> OpenedSpark:

@@ -33,14 +33,14 @@ def java_options(java: Path) -> str:
         archive = find_archive(java)
         _delete_unused(archive)
         if archive.exists():
-            return f"-XX:SharedArchiveFile={archive} {_QUIET}"
+            return f"{jars.quote_option(f'-XX:SharedArchiveFile={archive}')} {_QUIET}"
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""  # a cache that cannot be written: every start costs what it cost before
     if _unfinished is None:
         atexit.register(keep)
     _unfinished = archive.with_suffix(f".{os.getpid()}")
-    return f"-XX:ArchiveClassesAtExit={_unfinished} {_QUIET}"
+    return f"{jars.quote_option(f'-XX:ArchiveClassesAtExit={_unfinished}')} {_QUIET}"
 
 
 def is_written() -> bool:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -103,6 +103,22 @@ def find_java() -> Path:
     return java
 
 
+def quote_option(option: str) -> str:
+    """Return an option of a JVM as a list of options has it: Spark divides the list at spaces outside of quotes."""
+    if not re.search(r"[\s'\"\\]", option):
+        return option
+    return '"' + re.sub(r'(["\\])', r"\\\1", option) + '"'
+
+
+def make_java_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a JVM reads names of files as this process does.
+
+    In the locale C, which schedulers and images set, Python reads them as UTF-8, and Java as ASCII.
+    """
+    locale = next(filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "C")
+    return {**environment, "LC_ALL": "C.UTF-8"} if locale in ("C", "POSIX") else dict(environment)
+
+
 def read_java_version(java: Path) -> str:
     """Return what `java -version` prints, without the options that it gets from variables. Empty if it does not start.
 
@@ -147,16 +163,15 @@ def _resolve_into(target: Path, coordinates: Sequence[str]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
         here = Path(scratch)
-        request = here / "ivy.xml"
-        request.write_text(_ivy_request(coordinates), encoding="utf-8")
-        command = [str(java), "-jar", str(ivy), "-ivy", str(request), "-confs", "default"]
+        (here / "ivy.xml").write_text(_ivy_request(coordinates), encoding="utf-8")
+        # Relative to `here`: parentheses and brackets of a path are signs of Ivy's patterns.
+        command = [str(java.absolute()), "-jar", str(ivy.absolute()), "-ivy", "ivy.xml", "-confs", "default"]
         # Ivy's cache takes no locks by default, so every process has its own.
-        command += ["-cache", str(here / "cache")]
-        command += ["-retrieve", f"{here / 'jars'}/[artifact]-[revision](-[classifier]).[ext]"]
+        command += ["-cache", "cache", "-retrieve", "jars/[artifact]-[revision](-[classifier]).[ext]"]
         settings = os.environ.get("S3LAKE_IVY_SETTINGS")
         if settings:
-            command += ["-settings", settings]
-        _run_ivy(command, coordinates)
+            command += ["-settings", str(Path(settings).absolute()) if Path(settings).exists() else settings]
+        _run_ivy(command, here, coordinates)
         try:
             (here / "jars").rename(target)
         except OSError:
@@ -165,7 +180,7 @@ def _resolve_into(target: Path, coordinates: Sequence[str]) -> None:
                 raise
 
 
-def _run_ivy(command: Sequence[str], coordinates: Sequence[str]) -> None:
+def _run_ivy(command: Sequence[str], directory: Path, coordinates: Sequence[str]) -> None:
     names = ", ".join(coordinates)
     remedy = (
         "Check the network and try again; behind a mirror, set S3LAKE_IVY_SETTINGS to an Ivy settings file that "
@@ -174,6 +189,8 @@ def _run_ivy(command: Sequence[str], coordinates: Sequence[str]) -> None:
     try:
         run = subprocess.run(
             command,
+            cwd=directory,
+            env=make_java_environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

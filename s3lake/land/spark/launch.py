@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from s3lake.land.spark import class_archive, private_pyspark
+from s3lake.land.spark import class_archive, jars, private_pyspark
 from s3lake.scratch import scratch
 
 _SILENCE_S = 1.0
@@ -128,10 +128,11 @@ def _ask_to_end() -> None:
         _signal(process, signal.SIGTERM if private_pyspark.has_gateway() else signal.SIGKILL)
 
 
-def _start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+def _start(command: list[str], env: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
     """Start what PySpark starts, in a group of its own: a script, which becomes the JVM, with a JVM of its own."""
+    env = jars.make_java_environment(env)
     with _starting:
-        process = subprocess.Popen(command, **options, start_new_session=True)
+        process = subprocess.Popen(command, env=env, **options, start_new_session=True)
         _processes.append(process)
     if _is_ending:  # asked while it was started
         _signal(process, signal.SIGKILL)

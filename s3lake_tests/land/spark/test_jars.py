@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -178,3 +179,53 @@ def test_a_missing_java_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch:
 def test_the_broker_comes_whole() -> None:
     names = {jar.name for jar in jars.kafka_broker_jars()}
     assert {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= names
+
+
+_LOCAL_REPOSITORY = """\
+<ivysettings><settings defaultResolver="here"/><resolvers><filesystem name="here">
+<artifact pattern="{}/[artifact]-[revision].[ext]"/></filesystem></resolvers></ivysettings>
+"""
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["plain", "with spaces", "(old)", "[new]", "it's", "ünïcödé", "100%20"])
+def test_ivy_fills_a_cache_of_any_name_in_the_locale_c(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "client-1.jar").write_bytes(b"jar")
+    (tmp_path / "settings.xml").write_text(_LOCAL_REPOSITORY.format(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("S3LAKE_IVY_SETTINGS", "settings.xml")
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / name))
+    monkeypatch.setenv("LC_ALL", "C")
+    (jar,) = jars.resolve("client", ["ours:client:1"])
+    assert jar.read_bytes() == b"jar"
+    assert jar.is_relative_to(tmp_path / name)
+
+
+@pytest.mark.parametrize("option", ["-Da=/tmp/x", "-Da=/a b", "-Da=it's", '-Da=a"b c', "-Da=back\\slash x", "-Da=ü  ö"])
+def test_a_quoted_option_is_one_word_of_a_list(option: str) -> None:
+    # Spark divides a list as a shell does, for these signs.
+    assert shlex.split(f"-Xmx1g {jars.quote_option(option)} -Xms1g") == ["-Xmx1g", option, "-Xms1g"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "locale"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LC_ALL": "POSIX"}, "C.UTF-8"),
+        ({"LC_CTYPE": "POSIX", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "C"}, "C.UTF-8"),
+        ({"LC_ALL": "", "LC_CTYPE": "C.UTF-8", "LANG": "C"}, ""),
+        ({"LANG": "de_DE.UTF-8"}, None),
+        ({"LC_ALL": "de_DE.ISO-8859-1"}, "de_DE.ISO-8859-1"),
+    ],
+)
+def test_a_jvm_reads_names_as_utf8_in_the_locale_c_and_as_the_user_set_otherwise(
+    variables: dict[str, str], locale: str | None
+) -> None:
+    environment = jars.make_java_environment({"HOME": "/of/a", **variables})
+    assert environment.pop("LC_ALL", None) == locale
+    assert environment["HOME"] == "/of/a"

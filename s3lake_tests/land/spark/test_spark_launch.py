@@ -72,3 +72,21 @@ def test_a_session_starts_with_no_word_of_spark_s_own() -> None:
     assert out == "3\n", errors
     # The JVM's own, which no option takes away.
     assert [line for line in errors.splitlines() if "incubator modules" not in line] == []
+
+
+@pytest.mark.parametrize("locale", ["POSIX", "C.UTF-8"])
+def test_a_session_starts_with_directories_of_any_name(tmp_path: Path, locale: str) -> None:
+    odd = tmp_path / 'Ünï cödé\'s (100%20) "dir" $x'
+    for name in ("tmp", "home", "cache"):
+        (odd / name).mkdir(parents=True)
+    places = {"TMPDIR": str(odd / "tmp"), "HOME": str(odd / "home"), "S3LAKE_CACHE": str(odd / "cache")}
+    program = """
+opened = session()
+print(opened.range(3).count(), opened._jvm.System.getProperty("user.dir"))
+from s3lake.land.spark import class_archive
+class_archive.keep()
+"""
+    for _ in ("writes the archive of classes", "reads it"):
+        count, _, directory = client(program, "local[1]", LC_ALL=locale, **places).strip().partition(" ")
+        assert (count, Path(directory).parent) == ("3", odd / "tmp")
+        assert [file.suffix for file in (odd / "cache" / "classes").iterdir()] == [".jsa"]
