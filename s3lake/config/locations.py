@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _ENVIRONMENTS = ("S3LAKE_ENV_PATH", "IGGY_CONNECTORS_ENV_PATH")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _UNAUTHORIZED = f"give what it asks for in {PREFIX}HEADERS"
 _REMEDIES = {401: _UNAUTHORIZED, 403: _UNAUTHORIZED, 404: "correct the address"}
 
@@ -50,6 +52,12 @@ def read_texts(location: str, environment: Mapping[str, str]) -> tuple[ConfigTex
     """
     if _is_address(location):
         return (fetch(location, read_options(environment)),)
+    if scheme := _SCHEME.match(location):
+        # The rest of the address may have a password.
+        raise ConfigurationError(
+            f"the address of the configuration begins with {scheme[0]}, which s3lake does not read; give a file, a "
+            "directory, or an address that begins with http:// or https://"
+        )
     try:
         files = list_files(location)
     except OSError as error:
@@ -75,7 +83,9 @@ def list_files(location: str) -> list[Path]:
     path = Path(location)
     if not path.is_dir():
         return [path]
-    return sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+    # A link that leads nowhere is an error: without its file some sinks would not land.
+    entries = (entry for entry in path.iterdir() if not entry.name.startswith("."))
+    return sorted(entry for entry in entries if entry.is_file() or (entry.is_symlink() and not entry.is_dir()))
 
 
 def _read(path: Path) -> ConfigText:

@@ -46,6 +46,26 @@ def test_a_path_that_leads_to_no_file_is_refused(tmp_path, name, message):
         read_texts(str(tmp_path / name), {})
 
 
+@pytest.mark.parametrize("target", ["missing.yaml", "link.yaml"])
+def test_a_link_of_a_directory_that_leads_to_no_file_is_refused(tmp_path, target):
+    (tmp_path / "a.yaml").write_text("a: 1")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / target)
+    with pytest.raises(
+        ConfigurationError, match=r"link\.yaml: (no such file or directory|cannot be read: Too many levels)"
+    ):
+        read_texts(str(tmp_path), {})
+
+
+@pytest.mark.parametrize("scheme", ["s3", "file", "ftp", "S3A", "git+ssh"])
+def test_an_address_of_another_scheme_is_refused_without_its_login(scheme):
+    with pytest.raises(ConfigurationError) as refusal:
+        read_texts(f"{scheme}://me:hush@host/s3lake.yaml", {})
+    assert str(refusal.value) == (
+        f"the address of the configuration begins with {scheme}://, which s3lake does not read; give a file, a "
+        "directory, or an address that begins with http:// or https://"
+    )
+
+
 def test_the_query_of_an_address_may_be_long():
     with serve_script(Response(body=(bases.KAFKA + bases.SINK).encode())) as server:
         location = f"{server.url}/c?X-Amz-Signature={'a' * 5000}"
