@@ -44,6 +44,8 @@ def settings(spark: model.Spark) -> dict[str, str]:
         # Python workers give back what they no longer use: 25 MB less for each.
         "spark.executorEnv.MALLOC_ARENA_MAX": "2",
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+        # A user's json.py where a run is started would take the place of Python's own (Python 3.11 and later).
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
     }
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -4,6 +4,7 @@ Forked workers share these modules' memory, and the collection of garbage that p
 walk through them.
 """
 
+import contextlib
 import gc
 import importlib
 import sys
@@ -37,9 +38,17 @@ def leave_archives() -> None:
             sys.path_importer_cache.pop(archive, None)
 
 
+def add_directory() -> None:
+    """Let workers import modules of the directory that they are started in, after all others."""
+    if getattr(sys.flags, "safe_path", False):  # else Python has put it first
+        with contextlib.suppress(FileNotFoundError):  # it was deleted
+            sys.path.append(str(Path.cwd()))
+
+
 def main() -> None:
     """Import what is needed, and be pyspark's daemon."""
     leave_archives()
+    add_directory()
     for name in _NEEDED:
         importlib.import_module(name)
     from pyspark import daemon

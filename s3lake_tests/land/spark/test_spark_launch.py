@@ -90,3 +90,22 @@ class_archive.keep()
         count, _, directory = client(program, "local[1]", LC_ALL=locale, **places).strip().partition(" ")
         assert (count, Path(directory).parent) == ("3", odd / "tmp")
         assert [file.suffix for file in (odd / "cache" / "classes").iterdir()] == [".jsa"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always puts the directory first")
+def test_workers_import_modules_of_the_directory_and_python_s_own_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = """
+from pathlib import Path
+opened = session()
+for name in ("json", "types", "random", "logging"):
+    Path(f"{name}.py").write_text("raise SystemExit('this is not of Python')")
+Path("of_a_user.py").write_text("def double(n): return 2 * n")
+def work(number):
+    import json, of_a_user
+    return json.loads(str(of_a_user.double(number)))
+print(opened.sparkContext.parallelize([1, 2]).map(work).collect())
+"""
+    assert client(program, "local[1]") == "[2, 4]\n"
