@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared
+from s3lake.land.spark import class_archive, jars, launch, private_pyspark, shared, spark_variables
 from s3lake.land.spark.failures import translate_spark_error
 from s3lake.land.spark.installation import OURS, agree, fit, is_ours
 from s3lake.land.spark.opened_spark import find_session
@@ -147,6 +147,10 @@ def _start(spark: model.Spark, conf: dict[str, str], opening: Callable[[dict[str
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     # PySpark reads the variable and not the setting; without either, workers are whatever `python3` is on PATH.
     python = spark.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    spark_variables.require_same_spark()
+    if spark.master.startswith("local"):
+        is_setting = "spark.pyspark.python" in spark.conf
+        spark_variables.require_same_python(python, "spark.pyspark.python" if is_setting else "PYSPARK_PYTHON")
     os.environ["PYSPARK_PYTHON"] = python
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
