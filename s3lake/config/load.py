@@ -6,7 +6,7 @@ import logging
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -235,16 +235,22 @@ def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) ->
     """
     for node in nodes:
         if node.key == "connector.class" and isinstance(node.value, str):
-            if node.value in CLASSES:
-                return CLASSES[node.value]
-            message = f"{node.value!r} is not known; {suggest(node.value, CLASSES)}"
+            classes = _find_classes(node.value)
+            dialects = {CLASSES[name] for name in classes}
+            if len(dialects) > 1:
+                dialect = _find_by_keys(nodes, dialects)
+                dialects = {dialect} if dialect else set()
+            if dialects:
+                return dialects.pop()
+            if classes:
+                message = f"{node.value!r} is the short name of several connectors; write one of: {', '.join(classes)}"
+            else:
+                message = f"{node.value!r} is not known; {suggest(node.value, CLASSES)}"
             raise ConfigurationError(f"{node.place}: connector.class: {message}")
     if any(node.key in _NATIVE for document in documents for node in document.nodes):
         return "native"
-    for node in nodes:
-        for name, pattern in _KEYS.items():
-            if pattern.fullmatch(node.key):
-                return name
+    if name := _find_by_keys(nodes, _KEYS):
+        return name
     for document in documents:
         if document.text("kind") == "KafkaConnect":
             message = "this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the worker's spec.config"
@@ -255,3 +261,20 @@ def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) ->
         f"{report.file}:1:1: this is not a configuration that s3lake knows: give the connector's part alone, not a "
         f"script or template; add connector.class, or give --dialect, one of: {', '.join(DIALECTS)}"
     )
+
+
+def _find_classes(name: str) -> list[str]:
+    """Return the connectors that Kafka Connect knows by this name: a class, or its short name without `Connector`."""
+    if name in CLASSES:
+        return [name]
+    short_names = {full_name: full_name.rpartition(".")[2] for full_name in CLASSES}
+    return [full for full, short in short_names.items() if name in (short, short.removesuffix("Connector"))]
+
+
+def _find_by_keys(nodes: Sequence[Node], dialects: Collection[str]) -> str | None:
+    """Return which of the dialects the first key belongs to that only one connector reads."""
+    for node in nodes:
+        for name in dialects:
+            if _KEYS[name].fullmatch(node.key):
+                return name
+    return None

@@ -150,6 +150,30 @@ def test_the_dialect_follows_from_any_class_of_a_connector(name: str, dialect: s
     assert bases.load(base, {"connector.class": name}).config.sinks[0].bucket == "lake"
 
 
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        (bases.LENSES, "S3SinkConnector"),
+        (bases.LENSES, "S3Sink"),
+        (bases.LENSES, "S3SinkConnectorDeprecated"),
+        (bases.CONFLUENT, "S3SinkConnector"),
+        (bases.CONFLUENT, "S3Sink"),
+        (bases.AIVEN, "S3SinkConnector"),
+        (bases.AIVEN, "S3Sink"),
+        (bases.AIVEN, "AivenKafkaConnectS3SinkConnector"),
+        (bases.AIVEN, "AivenKafkaConnectS3Sink"),
+    ],
+)
+def test_a_class_may_have_each_name_that_kafka_connect_knows_it_by(base: dict[str, str], name: str) -> None:
+    assert bases.load(base, {"connector.class": name}).config == bases.load(base).config
+
+
+def test_a_short_name_of_several_connectors_is_refused_when_no_key_is_of_only_one() -> None:
+    text = bases.properties({"name": "demo", "topics": "demo"}, {"connector.class": "S3Sink"})
+    with pytest.raises(ConfigurationError, match=r"'S3Sink' is the short name of several connectors; write one of: io"):
+        loads(text, "f", None, {})
+
+
 def test_the_dialect_can_be_set() -> None:
     text = bases.properties(bases.CONFLUENT, {"connector.class": None})
     assert loads(text, "f", "confluent", {}).config.sinks[0].flush.count == 1_000

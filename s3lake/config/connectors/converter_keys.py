@@ -88,7 +88,7 @@ def put_converters(keys: Keys, sink: Draft, key: str = "string", value: str = "j
     headers = keys.get("header.converter")
     for option in keys.with_prefix("header.converter."):
         keys.report.no_effect(option, _HEADERS)
-    if headers is not None and headers.value.rpartition(".")[2] != "StringConverter":
+    if headers is not None and _find_class_name(headers.value) != "StringConverter":
         keys.report.no_effect(headers, _HEADERS)
 
 
@@ -105,7 +105,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
         for option in options.values():
             keys.report.notice(option, f"Kafka Connect does not read it without {part}.converter; add that")
         return
-    class_name = converter.value.rpartition(".")[2]
+    class_name = _find_class_name(converter.value)
     if class_name in _WITH_REGISTRY:
         sink.put(f"converter.{part}", _WITH_REGISTRY[class_name], converter)
         _put_registry(keys, part, converter, options, sink)
@@ -119,6 +119,12 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
         _options(keys, class_name, options)
     else:
         keys.error(converter, f"{converter.masked_value} is not known; {suggest(class_name, CONVERTER_CLASSES)}")
+
+
+def _find_class_name(name: str) -> str:
+    """Return the short name of a converter's class; Kafka Connect also knows it by that without `Converter`."""
+    full = f"{name}Converter"
+    return full if full in CONVERTER_CLASSES else name.rpartition(".")[2]
 
 
 def _put_null_rule(sink: Draft, part: str, replaced: Value[bool]) -> None:
@@ -148,7 +154,7 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
     """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
     settings = [replace(setting, key=_shorten(name)) for name, setting in options.items()]
     own, registry = Keys(settings, keys.report), Draft()
-    class_name = converter.value.rpartition(".")[2]
+    class_name = _find_class_name(converter.value)
     for put in (_put_address, _put_login, _put_token, _put_files):
         put(own, registry)
     own.put(registry, [ConnectorKey("http.read.timeout.ms", "timeout", milliseconds(1))])

@@ -20,6 +20,7 @@ from s3lake.text.option_values import did_you_mean, parse_bool, suggest
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
     "com.datamountaineer.streamreactor.connect.aws.s3.sink.S3SinkConnector",
+    "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnectorDeprecated",
 )
 _P = "connect.s3."
 _ACCESS, _SECRET = f"{_P}aws.access.key", f"{_P}aws.secret.key"

@@ -77,6 +77,14 @@ value.converter=org.apache.kafka.connect.converters.ByteArrayConverter => conver
 key.converter=org.apache.kafka.connect.json.JsonConverter => converter.key: connect_json
 -value.converter.schemas.enable => converter.value: connect_json
 value.converter=JsonConverter + value.converter.schemas.enable=true => converter.value: connect_json
+value.converter=Json + value.converter.schemas.enable=true => converter.value: connect_json
+key.converter=Json + key.converter.schemas.enable=false => converter.key: json
+key.converter=String => converter.key: string
+key.converter=ByteArray => converter.key: bytes
+key.converter=Long => converter.key: long
+AVRO + value.converter=Avro => converter.value: avro
+AVRO + value.converter=JsonSchema => converter.value: json_schema
+AVRO + value.converter=Protobuf => converter.value: protobuf
 key.converter=JsonConverter + key.converter.schemas.enable=false => converter.key: json
 value.converter=JsonConverter + value.converter.schemas.enable=false => converter.value: json
 value.converter=JsonConverter + value.converter.schemas.enable=true => converter.null_to_default: [value]
