@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,14 +49,33 @@ def compile_message(text: str, references: Mapping[str, str], path: tuple[int, .
         SchemaError: it does not exist, or the schema is not valid.
     """
     pool, file = _compile(text, tuple(references.items()))
-    described = file.message_type
-    names = [file.package] if file.package else []
-    for number in path:
-        if number >= len(described):
-            raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which is before the data")
-        names.append(described[number].name)
-        described = described[number].nested_type
-    return pool.FindMessageTypeByName(".".join(names))
+    messages = dict(_list_messages(file.message_type))
+    if path not in messages:
+        have = ", ".join(f"{_join(each)} ({name})" for each, name in messages.items())
+        raise SchemaError(
+            f"the indexes before the data are {_join(path)}, and it has no message there; it has {have[:300]}. "
+            f"{_explain_indexes(messages.get(path[::-1]))}"
+        )
+    return pool.FindMessageTypeByName(f"{file.package}.{messages[path]}".lstrip("."))
+
+
+def _list_messages(
+    described: Iterable[descriptor_pb2.DescriptorProto], path: tuple[int, ...] = (), outer: str = ""
+) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield the indexes and the name, without the package, of each message of a file, outermost first."""
+    for number, message in enumerate(described):
+        yield (*path, number), outer + message.name
+        yield from _list_messages(message.nested_type, (*path, number), f"{outer}{message.name}.")
+
+
+def _join(path: tuple[int, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _explain_indexes(reverse: str | None) -> str:
+    if reverse is None:
+        return "Let the producer register the schema that it writes with"
+    return f"In reverse they are {reverse}: use a version of the producer's serializer that writes the outermost first"
 
 
 def read_message_of_set(descriptors: bytes, name: str) -> Descriptor:

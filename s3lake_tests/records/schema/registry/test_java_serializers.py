@@ -102,4 +102,5 @@ def test_their_protobuf_is_framed_in_a_way_of_its_own_and_refused_as_that(apicur
         serializer.serialize("java-proto", java.com.google.protobuf.Duration.newBuilder().setSeconds(5).build())
     )
     converted = read(apicurio, "protobuf", message)
-    assert converted.refused == {0: "-59 is not an index of a message: it was written by another serializer"}
+    reason = "-59 is not an index of a message: Confluent's serializers write them between the schema's id and the data"
+    assert converted.refused == {0: f"{reason}; write values with one of them"}

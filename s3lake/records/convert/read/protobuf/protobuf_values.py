@@ -28,6 +28,7 @@ from s3lake.records.schema.registry.registry_connection import Connection
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
+_EXPECTED = "Confluent's serializers write them between the schema's id and the data; write values with one of them"
 _MISSHAPEN = (TypeError, LookupError, AttributeError, RecursionError)
 
 
@@ -96,7 +97,7 @@ def _parse_path(value: bytes, at: int) -> tuple[tuple[int, ...], int]:
         number, at = _zigzag(value, at)
         path.append(number)
     if number < 0:
-        raise ValueError(f"{number} is not an index of a message: it was written by another serializer")
+        raise ValueError(f"{number} is not an index of a message: {_EXPECTED}")
     return tuple(path) or (0,), at
 
 
@@ -107,7 +108,7 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if value[at - 1] < 0x80:
             return encoded >> 1 ^ -(encoded & 1), at
-    raise ValueError("the indexes of the message, which are before the data, end too early")
+    raise ValueError(f"the indexes of the message, which are before the data, end too early: {_EXPECTED}")
 
 
 def _read_messages(

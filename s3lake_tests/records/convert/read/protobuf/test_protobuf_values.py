@@ -99,10 +99,24 @@ def test_only_the_value_that_is_not_a_message_is_refused(registry: SchemaRegistr
     reasons = [found.refused[row] for row in range(1, 8)]
     assert "the data is not a shop.Order" in reasons[0]
     assert "field 'u64' does not fit int64" in reasons[1]
-    assert "it has no message 7" in reasons[2]
-    assert "end too early" in reasons[3]
-    assert reasons[4] == reasons[5] == "-1 is not an index of a message: it was written by another serializer"
+    assert "the indexes before the data are 7, and it has no message there; it has 0 (Other), " in reasons[2]
+    assert reasons[2].endswith("Let the producer register the schema that it writes with")
+    assert "end too early: Confluent's serializers write them between the schema's id and the data" in reasons[3]
+    assert reasons[4] == reasons[5]
+    assert "-1 is not an index of a message: Confluent's serializers write them between" in reasons[4]
     assert "no schema id of a registry is before the value" in reasons[6]
+
+
+def test_indexes_in_reverse_are_refused_with_the_message_that_they_mean(registry: SchemaRegistry) -> None:
+    nested = 'syntax = "proto3"; package shop; message Outer { message First {} message Second { string s = 1; } }'
+    number = registry.add(nested, "PROTOBUF")
+    inner_first = framed(number, b"\4\2\0" + b"\n\1x")
+    found = convert_batch(conversion(registry), batch(inner_first), {})
+    assert found.refused == {
+        0: f"schema id {number}: the indexes before the data are 1.0, and it has no message there; it has 0 (Outer), "
+        "0.0 (Outer.First), 0.1 (Outer.Second). In reverse they are Outer.Second: use a version of the producer's "
+        "serializer that writes the outermost first"
+    }
 
 
 REQUIRED = """
