@@ -204,7 +204,9 @@ class _NamedTypes:
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema["size"]}
                 written = plain | {"name": schema["name"]} | _list_properties(schema)
                 node = self._read_logical(schema, plain, written)
-                return node or SchemaNode(Primitive.BINARY, plain, written, _detail_of(schema))
+                # A duration is valid on a fixed, and not on the bytes that it is in files that are written again.
+                detail = _detail_of(schema, without=("logicalType",) if is_valid(schema) else ())
+                return node or SchemaNode(Primitive.BINARY, plain, written, detail)
         name, properties = schema["type"], _list_properties(schema)
         node = self._read_logical(schema, name, {"type": name} | properties)
         detail = structs.replace(_detail_of(schema), time=_find_unit(schema))

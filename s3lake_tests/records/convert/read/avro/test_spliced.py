@@ -195,6 +195,26 @@ def test_a_file_that_is_written_from_columns_keeps_what_columns_can_express(regi
     assert found == without_connect(expected)
 
 
+@pytest.mark.parametrize(
+    ("logical", "kept"),
+    [
+        ({"logicalType": "duration"}, {}),
+        ({"logicalType": "duration", "unit": "ms"}, {"unit": "ms"}),
+        ({"logicalType": "colour"}, {"logicalType": "colour"}),
+    ],
+)
+def test_a_fixed_that_is_written_again_keeps_no_logical_type_that_is_invalid_on_bytes(
+    registry: SchemaRegistry, logical: dict[str, str], kept: dict[str, str]
+) -> None:
+    schema = field({"type": "fixed", "name": "com.acme.Period", "size": 12, **logical})
+    schema["fields"].append({"name": "wide", "type": ["null", "int", "string"]})
+    number = registry.add(schema)
+    (part,) = landed(registry, "avro", framed(number, b"\1\0\0\0" * 3 + b"\0")).parts
+    written = read_avro_schema(part.streams["data"])["fields"][0]["type"]
+    assert written == ({"type": "bytes", **kept} if kept else "bytes")
+    assert rows(part.streams["data"]) == str([{"a": b"\1\0\0\0" * 3, "wide": None}])
+
+
 def test_schemas_that_differ_in_a_property_share_files_of_columns_and_text(registry: SchemaRegistry) -> None:
     other = json.loads(json.dumps(DEBEZIUM).replace('"kg"', '"lb"'))
     values = [framed(registry.add(schema), datum(schema, ROW)) for schema in (DEBEZIUM, other)]
