@@ -113,10 +113,11 @@ def mask_field(side: Side, fields: Collection[str], replacement: str | None, gro
 
     def mask(typed: Typed, _group: Group, refused: Refusals) -> Typed:
         members = open_fields(typed)
-        for name in fields:
-            if name in members:
-                members[name] = _mask(name, members[name], replacement, refused)
-        return replace_typed(typed, members)
+        masked = [name for name in fields if name in members]
+        has_text = any(members[name].type is Primitive.UUID for name in masked)
+        for name in masked:
+            members[name] = _mask(name, _to_text_of_uuid(members[name]), replacement, refused)
+        return close_fields(members, typed, required=is_required(typed)) if has_text else replace_typed(typed, members)
 
     return change_group_side(side, _only_structs(side, mask), group, nulls=True)
 
@@ -145,6 +146,14 @@ def replace_typed(typed: Typed, members: Mapping[str, Member]) -> Typed:
     )
 
 
+def _to_text_of_uuid(member: Member) -> Member:
+    """Return a field of UUIDs as one of texts, which it is in Connect: no UUID is empty, or a replacement."""
+    if member.type is not Primitive.UUID:
+        return member
+    texts = group_values.to_values(member.array, Primitive.UUID)
+    return member._replace(type=Primitive.STRING, array=pa.array(texts, pa.string()))
+
+
 def _mask(name: str, member: Member, replacement: str | None, refused: Refusals) -> Member:
     """Return the field masked. The masked value depends on the type alone."""
     array, count = member.array, len(member.array)
@@ -152,7 +161,7 @@ def _mask(name: str, member: Member, replacement: str | None, refused: Refusals)
     if not len(present):
         return member
     try:
-        if member.type in (Primitive.BINARY, Primitive.UUID) or isinstance(member.type, Struct):
+        if member.type is Primitive.BINARY or isinstance(member.type, Struct):
             raise TransformError(f"field {name!r} is {member.type} by its schema, which cannot be masked")
         if isinstance(member.type, List | Map) and replacement is None:
             empty = pa.array([[]], array.type).take(pa.array(np.zeros(count, np.int64)))

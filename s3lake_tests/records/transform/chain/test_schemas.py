@@ -10,7 +10,7 @@ from s3lake.records.transform.chain.apply import apply_chain
 from s3lake.records.transform.step.record_values import Date, Timestamp, make_marker
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.records.convert.batches import batch
-from s3lake_tests.records.schema.registry.server import framed, serving
+from s3lake_tests.records.schema.registry.server import datum, framed, serving
 from s3lake_tests.records.transform.kit import (
     CLOCK,
     Message,
@@ -90,6 +90,26 @@ def test_mask_field_empties_them_and_replaces_none() -> None:
     assert changed("Date", DAY, "MaskField$Value", fields="a") == 0
     replaced = smt("MaskField$Value", {"fields": "a", "replacement": "5"})
     assert "takes no replacement" in refusal(connect_json("Date", DAY), replaced, value="connect_json")
+
+
+@pytest.mark.parametrize(
+    ("options", "masked"),
+    [({}, '""'), ({"replacement": "hidden"}, '"hidden"'), ({"replacement": "7"}, '"7"')],
+)
+def test_mask_field_makes_a_uuid_of_avro_a_text_as_in_connect(options: dict[str, str], masked: str) -> None:
+    uuid = {"type": "string", "logicalType": "uuid"}
+    fields = [{"name": "a", "type": ["null", uuid]}, {"name": "kept", "type": uuid}]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    kept = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+    with serving() as registry:
+        number = registry.add(schema)
+        chain = stage_values.build_chain(
+            make_registry_sink(registry.url, smt("MaskField$Value", {"fields": "a,absent", **options}))
+        )
+        values = [framed(number, datum(schema, {"a": each, "kept": kept})) for each in (kept, None)]
+        done = apply_chain(chain, batch(*values, keys=[b"x"] * 2), "t", 0)
+    assert texts_of(done, "value") == [f'{{"a":{text},"kept":"{kept}"}}'.encode() for text in (masked, "null")]
+    assert done.refused == {}
 
 
 def test_headers_of_lenses_use_their_units() -> None:
