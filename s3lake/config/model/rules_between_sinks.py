@@ -32,6 +32,10 @@ def check_forwards(sinks: Sequence[Sink]) -> None:
                 taken.add((forward.key, topic))
 
 
+_LOWER_CASE = ("glue", "hive")
+"""Types of catalogs in which names that differ in case are one name."""
+
+
 def check_table_names(sinks: Sequence[Sink]) -> None:
     """Check that no table has two topics.
 
@@ -47,7 +51,9 @@ def check_table_names(sinks: Sequence[Sink]) -> None:
         where = tuple(table.catalog.get(name, "") for name in ("type", "uri", "warehouse"))
         for topic in sorted({*sink.topics, *filter(sink.reads, explicit)}):
             identifier = table.identifier(sink.name, topic)
-            other_sink, other_topic = taken.setdefault((*where, identifier), (sink.name, topic))
+            # Glue and Hive's metastore keep every name in lower case.
+            name = identifier.lower() if where[0] in _LOWER_CASE else identifier
+            other_sink, other_topic = taken.setdefault((*where, name), (sink.name, topic))
             if (other_sink, other_topic) != (sink.name, topic):
                 raise RuleError(
                     f"{table.name!r}: topic {other_topic} of sink {other_sink} and topic {topic} of sink {sink.name} "

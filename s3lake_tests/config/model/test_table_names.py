@@ -7,12 +7,12 @@ from s3lake.config.model import Config
 from s3lake.errors import ConfigurationError
 
 
-def load(*sinks: tuple[str, str, str], second_catalog: str = "http://c") -> Config:
+def load(*sinks: tuple[str, str, str], second_catalog: str = "http://c", catalog: str = "rest") -> Config:
     """Sinks of a name, topics, and the name of their table, each in a bucket of its own."""
     uris = ["http://c", second_catalog]
     lines = [
         f"  - {{name: {name}, {topics}, bucket: lake-{name}, start: 2026-01-05T00, format: {{type: parquet}}, "
-        f"table: {{name: '{table}', catalog: {{type: rest, uri: '{uri}'}}}}}}"
+        f"table: {{name: '{table}', catalog: {{type: {catalog}, uri: '{uri}'}}}}}}"
         for (name, topics, table), uri in zip(sinks, uris, strict=False)
     ]
     return native.load_text("\n".join(["kafka: {bootstrap_servers: 'h:9092'}", "sinks:", *lines]), "s3lake.yaml")
@@ -42,6 +42,27 @@ def test_one_table_of_two_topics_is_refused_at_load(sinks: list[tuple[str, str, 
     ],
 )
 def test_tables_of_their_own_are_loaded(sinks: list[tuple[str, str, str]]) -> None:
+    assert len(load(*sinks).sinks) == len(sinks)
+
+
+OTHER_CASES = [
+    [("a", "topics: [Orders, orders]", "lake.{topic}")],
+    [("a", "topics: [x]", "lake.Orders"), ("b", "topics: [y]", "lake.orders")],
+    [("a", "topics: [x]", "Lake.orders"), ("b", "topics: [y]", "lake.orders")],
+]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "hive"])
+@pytest.mark.parametrize("sinks", OTHER_CASES)
+def test_names_that_differ_in_case_are_refused_where_a_catalog_has_lower_case_only(
+    sinks: list[tuple[str, str, str]], catalog: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="would both be the table lake"):
+        load(*sinks, catalog=catalog)
+
+
+@pytest.mark.parametrize("sinks", OTHER_CASES)
+def test_names_that_differ_in_case_are_two_tables_of_other_catalogs(sinks: list[tuple[str, str, str]]) -> None:
     assert len(load(*sinks).sinks) == len(sinks)
 
 
