@@ -186,7 +186,8 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
         "error": "RecordError",
         "message": "Input data was truncated",
     }
-    assert (dead_letters[1]["offset"], dead_letters[1]["value"], dead_letters[1]["message"]) == (3, "", "empty value")
+    assert (dead_letters[1]["offset"], dead_letters[1]["value"]) == (3, "")
+    assert dead_letters[1]["message"].startswith("empty value: expected JSON, or null for no value")
     assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
     assert sorted((file.stream, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 

@@ -77,6 +77,9 @@ def check_utf8(values: pa.BinaryArray) -> Refusals:
     return {}
 
 
+EMPTY_JSON = "empty value: expected JSON, or null for no value; for texts use the converter string"
+"""The reason of a value without bytes, or of blanks."""
+
 CHECKS = {"json": check_json, "string": check_utf8}
 """Checks of data that is read as it is, by converter."""
 
@@ -120,7 +123,7 @@ def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
     except UnicodeDecodeError as error:
         return add_cause(value, f"not UTF-8: byte {error.start} is 0x{value[error.start]:02x}")
     except msgspec.DecodeError as error:
-        return explain_json(value, str(error)) if value.strip() else "empty value"
+        return explain_json(value, str(error)) if value.strip() else EMPTY_JSON
     return None
 
 

@@ -250,7 +250,10 @@ def _find_lost(parts: Sequence[str], rows: Rows, columns: Columns, refused: Refu
         if part not in columns:
             for row, text in enumerate(rows.column(part).data.to_pylist()):
                 if text is not None and text.strip() != b"null" and row not in refused:
-                    lost.setdefault(row, f"the {part} holds nothing, and no column is known yet")
+                    lost.setdefault(
+                        row,
+                        f"the {part} holds nothing, and no column is known yet: declare columns, or use format json",
+                    )
     return lost
 
 

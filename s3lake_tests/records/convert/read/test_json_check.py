@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from s3lake.records.convert.read import json_check
 from s3lake.records.convert.read.json_check import CompiledFind, find_all_rows
-from s3lake.records.convert.read.value_checks import check_each_json, check_json
+from s3lake.records.convert.read.value_checks import EMPTY_JSON, check_each_json, check_json
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.kit.guarded_memory import PAGE, guarded_page
 from s3lake_tests.records.convert.read.conftest import compile_c
@@ -203,7 +203,7 @@ class TestArrays:
         self, compiled_find: CompiledFind, monkeypatch: pytest.MonkeyPatch, values: pa.BinaryArray
     ) -> None:
         monkeypatch.setattr(json_check, "choose_find", lambda: compiled_find)
-        expected = {row: "empty value" for row, value in enumerate(values.to_pylist()) if value is not None}
+        expected = {row: EMPTY_JSON for row, value in enumerate(values.to_pylist()) if value is not None}
         assert check_json(values) == expected
 
     def test_arrays_of_another_layout_are_left_to_msgspec(self, compiled_find: CompiledFind) -> None:

@@ -209,4 +209,6 @@ def test_null_in_an_envelope_is_no_value(format: str) -> None:
 def test_null_without_an_envelope_is_json_which_no_table_holds() -> None:
     assert table(convert_batch(conversion("json", ()), batch(b"null"), {})) == [b"null"]
     refused = convert_batch(conversion("parquet", ()), batch(b"null"), {}).refused
-    assert refused == {0: "the value is not a JSON object, which a table needs"}
+    assert refused == {
+        0: "the value is not a JSON object, which a table needs: use format json, or wrap it by HoistField$Value"
+    }

@@ -52,8 +52,8 @@ def test_one_json_value_passes(value: bytes) -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (b"", "empty value"),
-        (b" \n\t", "empty value"),
+        (b"", "empty value: expected JSON, or null for no value; for texts use the converter string"),
+        (b" \n\t", "empty value: expected JSON, or null for no value; for texts use the converter string"),
         (b'{"a":1}{"b":2}', "trailing characters"),
         (b"1 2", "trailing characters"),
         (b'{"a":1}\x00', "trailing characters"),

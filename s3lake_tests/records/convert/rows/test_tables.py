@@ -94,13 +94,15 @@ def test_an_empty_object_that_no_column_could_distinguish_from_a_tombstone_is_re
     converted = convert_batch(
         conversion("parquet", "key", "value"), batch(b"{}", None, b'{"a":null}', keys=[b"a", b"b", b"c"]), {}
     )
-    assert converted.refused == dict.fromkeys((0, 2), "the value holds nothing, and no column is known yet")
+    assert converted.refused == dict.fromkeys(
+        (0, 2), "the value holds nothing, and no column is known yet: declare columns, or use format json"
+    )
     assert table(converted) == [{"key": "b"}]
 
 
 def test_nothing_but_tombstones_without_any_other_column_is_refused() -> None:
     assert convert_batch(conversion("parquet", "value"), batch(None), {}).refused == {
-        0: "the object holds nothing, and no column is known yet"
+        0: "the object holds nothing, and no column is known yet: declare columns, or use format json"
     }
 
 

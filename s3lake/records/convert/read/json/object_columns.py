@@ -49,7 +49,8 @@ from s3lake.records.schema.columns.types import (
 )
 from s3lake.records.schema.columns.union import Conflict, check_column_limit, drop_empty, merge_columns
 
-NOTHING = "the object holds nothing, and no column is known yet"
+NOTHING = "the object holds nothing, and no column is known yet: declare columns, or use format json"
+NOT_AN_OBJECT = "the value is not a JSON object, which a table needs: use format json, or wrap it by HoistField$Value"
 """Why a row is refused that no column could hold."""
 
 _FIRST = 100
@@ -366,7 +367,7 @@ class _Look:
         try:
             value = decode_checked_json(text)
             if not isinstance(value, dict):
-                raise Conflict("the value is not a JSON object, which a table needs")
+                raise Conflict(NOT_AN_OBJECT)
             if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind
                 placed, _ = place_object(text, fields_of(recorded.pinned.type), recorded.declared)
                 recorded.pinned.require_fit(placed)

@@ -78,7 +78,9 @@ def test_objects_that_hold_nothing_are_refused_while_no_column_is_known() -> Non
 @pytest.mark.parametrize("value", [b"1", b"-2.5", b"true", b"null", b'"x"', b"[]", b'[{"a":1}]', b"  7 "])
 def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value: bytes) -> None:
     batch, _, refused = read_objects(binary(value, {"a": 1}), {})
-    assert refused == {0: "the value is not a JSON object, which a table needs"}
+    assert refused == {
+        0: "the value is not a JSON object, which a table needs: use format json, or wrap it by HoistField$Value"
+    }
     assert batch.to_pylist() == [{"a": 1}]
 
 
