@@ -18,7 +18,7 @@ _TIME = (
     "TimestampConverter, and write layout: {partition_by: [_header.ts]}"
 )
 _COPY = 'write sql: {select: "*, a.b AS c"}'
-_CASE = 'write sql: {select: "* REPLACE (upper(x) AS x)"}'
+_RENAMES = "it renames fields: write ReplaceField$Value with renames, which lists them"
 _NO_JSON_TEXT = "take it out: the value is JSON in the object already; HoistField$Value puts a member around it"
 _SCRIPT = "scripts are not run: write two sinks with sql: {where: …} and a layout each"
 _TYPES = "take it out: types come from the schema of the value, or from the sink's columns"
@@ -61,7 +61,7 @@ _REMEDIES = {
         "it names nested fields: write org.apache.kafka.connect.transforms.ReplaceField for those at the top, or "
         'sql: {select: "* EXCEPT (a.b)"}'
     ),
-    f"{_AIVEN}CaseTransform": _CASE,
+    f"{_AIVEN}CaseTransform": 'write sql: {select: "* REPLACE (upper(x) AS x)"}',
     f"{_AIVEN}ConcatFields": "write sql: {select: \"*, concat_ws('-', a, b) AS c\"}",
     f"{_AIVEN}DropValueIfHeaderSet": (
         f"write {_CONFLUENT}Drop$Value with a predicate HasHeaderKey, which looks at the name of the header only"
@@ -81,7 +81,7 @@ _REMEDIES = {
         }.items()
     },
     f"{_CUSTENBORDER}BytesToString": "write sql: {select: \"* REPLACE (decode(unbase64(x), 'UTF-8') AS x)\"}",
-    f"{_CUSTENBORDER}ChangeCase": _CASE,
+    f"{_CUSTENBORDER}ChangeCase": _RENAMES,
     f"{_CUSTENBORDER}ChangeTopicCase": "write RegexRouter, or a layout with the name that you want",
     f"{_CUSTENBORDER}ExtractNestedField": _COPY,
     f"{_CUSTENBORDER}ExtractTimestamp": _TIME,
@@ -91,7 +91,7 @@ _REMEDIES = {
     f"{_CUSTENBORDER}NormalizeSchema": _TYPES,
     f"{_CUSTENBORDER}PatternFilter": _WHERE,
     f"{_CUSTENBORDER}PatternMapString": "write sql: {select: \"*, regexp_replace(x, 'a', 'b') AS y\"}",
-    f"{_CUSTENBORDER}PatternRename": "write ReplaceField$Value with renames, which lists the fields",
+    f"{_CUSTENBORDER}PatternRename": _RENAMES,
     f"{_CUSTENBORDER}SetMaximumPrecision": _TYPES,
     f"{_CUSTENBORDER}SetNull": f"write {_CONFLUENT}Drop$Value or {_CONFLUENT}Drop$Key",
     f"{_CUSTENBORDER}TimestampNow": _TIME,

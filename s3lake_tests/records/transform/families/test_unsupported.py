@@ -41,6 +41,9 @@ def test_a_remedy_for_an_unsupported_class_can_be_loaded(class_name: str, remedy
     [
         ("ContentBasedRouter", "of io.debezium.transforms.ContentBasedRouter: scripts are not run"),
         ("Filter$Value", "JsonPath is not read: write sql"),
+        ("ChangeCase$Value", "it renames fields: write ReplaceField$Value with renames, which lists them"),
+        ("PatternRename$Value", "it renames fields: write ReplaceField$Value with renames, which lists them"),
+        ("CaseTransform$Value", 'write sql: {select: "* REPLACE (upper(x) AS x)"}'),
         ("io.debezium.transforms.Unheard", "classes of others are not run: write it with sql"),
         ("com.github.someone.Mine$Value", "classes of others are not run: write it with sql"),
         ("TombstoneHandler", "is in several packages, which differ: write io.aiven.kafka.connect.transforms.Tombst"),
