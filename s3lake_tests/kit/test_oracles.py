@@ -9,7 +9,7 @@ from s3lake_tests.kit.oracles import kept
 pytestmark = pytest.mark.long
 
 
-def test_what_another_process_kept_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_process_kept_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
 
     def change(files: Path) -> Path:
