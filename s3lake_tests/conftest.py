@@ -75,8 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """PySpark leaves the sockets of its collect() to the garbage collector, which may come in anybody's test."""
+    """PySpark leaves the sockets of its collect() to the garbage collector, which may come in anybody's test.
+
+    A shell lets what runs in the background ignore SIGINT, and processes of tests would inherit that.
+    """
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class TestTimeout(Exception):
