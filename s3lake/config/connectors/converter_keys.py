@@ -50,7 +50,8 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 _OF_WRITERS = re.compile(
     r"(ssl|json|avro|protobuf)\..+|auto\.register\.schemas|use\.(latest\.(version|with\.metadata)|schema\.id)|"
     r"latest\.compatibility\.strict|normalize\.schemas|id\.compatibility\.strict|max\.schemas\.per\.subject|"
-    r"((key|value)\.)?subject\.name\.strategy|(key|value)\.schema\.id\.serializer|schema\.(reflection|format)|enhanced\.(avro|protobuf)\.schema\.support|"
+    r"((key|value)\.)?subject\.name\.strategy|(key|value)\.schema\.id\.serializer|schema\.(reflection|format)|"
+    r"enhanced\.(avro|protobuf)\.schema\.support|"
     r"connect\.meta\.data|schemas\.cache\.(config|size)|discard\.type\.doc\.default|allow\.optional\.map\.keys|"
     r"scrub\.invalid\.names|generalized\.sum\.type\.support|flatten\.(singleton\.)?unions|generate\.index\.for\.unions|"
     r"int\.for\.enums|optional\.for\.nullables|wrapper\.for\.(nullables|raw\.primitives)|decimal\.format|"

@@ -86,7 +86,7 @@ class MicroBatchStaging:
         columns = recorded or Recorded({})
         work = work.with_contract(from_document(columns.columns))
         if recorded is None:  # a first look spares reading everything twice
-            heads = first_offsets(reads, SAMPLE_RECORDS)
+            heads = _first_offsets(reads, SAMPLE_RECORDS)
             computed = work.projection is not None and work.projection.query.needs_spark
             for needed in (computed, work.conversion.has_columns):
                 if needed:
@@ -153,7 +153,7 @@ class MicroBatchStaging:
         )
 
 
-def first_offsets(reads: Intervals, most: int) -> Intervals:
+def _first_offsets(reads: Intervals, most: int) -> Intervals:
     """Return the first `most` offsets of `reads`, or all; no record is looked at before an earlier one.
 
     Of two records that disagree the earlier one decides, and a lower topic-partition counts as earlier.

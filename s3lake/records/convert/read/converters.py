@@ -61,7 +61,6 @@ class ConverterSpec:
         asks_registry: whether it cannot read without a Schema Registry.
         versioned: True if each value names the version of the schema that it was written with.
         has_defaults: whether schemas of values have defaults, which a null may become.
-        has_ids: whether the id of its schema is before each value, or in a header, unless all have one schema.
         framed: whether values are in Kafka neither texts nor taken as they are: with the id of their schema before
             them, or numbers. What looks at them before conversion does has to make them JSON.
     """
@@ -74,7 +73,6 @@ class ConverterSpec:
     inferred: bool = True
     asks_registry: bool = False
     versioned: bool = False
-    has_ids: bool = False
     framed: bool = False
     has_defaults: bool = False
 
@@ -94,7 +92,6 @@ def _define_framed(name: str, module: str, function: str = "read", *, asks_regis
         inferred=not asks_registry,
         asks_registry=asks_registry,
         versioned=True,
-        has_ids=True,
         framed=True,
         has_defaults=name != "protobuf",
     )
@@ -134,8 +131,9 @@ CONVERTERS: dict[str, ConverterSpec] = {
 
 
 def has_schema_ids(converter: str, registry: Connection | None) -> bool:
-    """Return whether keys or values name their schemas, before them or in a header."""
-    return CONVERTERS[converter].has_ids and not (registry and (registry.avro or registry.descriptors))
+    """Return whether each key or value names its schema, before it or in a header."""
+    spec = CONVERTERS[converter]
+    return spec.versioned and spec.framed and not (registry and (registry.avro or registry.descriptors))
 
 
 def list_in_words(fits: Callable[[ConverterSpec], bool]) -> str:

@@ -1,7 +1,7 @@
 """Schemas by their ids, from a Schema Registry with Confluent's API.
 
-Two requests are all that reading needs, so it is `requests`, which is there already, and not confluent-kafka's client,
-which brings httpx2, authlib and cachetools into every worker.
+Three requests are all that reading needs, so it is `requests`, which is there already, and not confluent-kafka's
+client, which brings httpx2, authlib and cachetools into every worker.
 
 Ids never change their meaning, so each is fetched once per process. Secrets are in no message.
 
