@@ -160,10 +160,14 @@ def test_an_hour_whose_rows_do_not_add_up_shows_the_numbers_and_a_rewrite_repair
         "letter; 0 were skipped, 0 filtered. Offsets without a record: 0. That does not add up: run `s3lake verify` "
         "of the hour."
     }
-    assert run_command(site, f"verify {sink}", hour).startswith("0: ")  # the files are right, the index is not
+    shown = run_command(site, f"verify {sink}", hour)
+    assert shown.startswith("1: ")
+    assert f"count: payments {hour}: the tile states landed 16, its commits 17\n" in shown
+    assert "not landed 0, missing 0, duplicated 0\n" in shown  # the files are right, the index is not
     assert "18 offsets = 17 rows + 1 dead letter" in run_command(site, f"rewrite --yes {sink}", hour)
     _, events = run(site, "harmed", "payments", hour, ("rows_equal_offsets",))
     assert list_red(events) == {}
+    assert run_command(site, f"verify {sink}", hour).startswith("0: ")
 
 
 def test_an_hour_with_wrong_edges_shows_the_offsets_until_its_document_is_restored(site: Site) -> None:
