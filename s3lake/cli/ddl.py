@@ -125,6 +125,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
     """Return the form of rows, as tables call it, and their columns."""
     from s3lake.index.commit.column_history import read_present_columns
     from s3lake.lake.form import shape_of
+    from s3lake.lake.table.hive import find_alike
     from s3lake.records.schema.columns.types import Primitive
 
     shape, form = shape_of(sink.after_transforms), sink.format.type
@@ -139,7 +140,14 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
         return form, {"value": Primitive.STRING}
     if form == "csv" and shape.envelope:
         return "delimited", dict.fromkeys(shape.envelope.fields, Primitive.STRING)
-    return form, read_present_columns(index)
+    columns = read_present_columns(index)
+    # DuckDB gives the second one a name of its own, and columns of CSV get other names here.
+    if engine != "duckdb" and form != "csv" and (alike := find_alike(columns)):
+        raise ConfigurationError(
+            f"{index.topic}: {engine} does not distinguish cases, so fields {alike[0]} and {alike[1]} would be one: "
+            "use --for duckdb, or give one of them another name with a transform and rewrite the hours"
+        )
+    return form, columns
 
 
 def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":

@@ -79,6 +79,25 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
         build_hive_table(world.sink, world.index, "athena")
 
 
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize("engine", ["athena", "glue", "trino", "spark"])
+def test_fields_that_differ_in_case_only_are_no_table_of_an_engine_that_ignores_case(engine: str, format: str) -> None:
+    world = landed(b'{"Id":1,"id":2}', format={"type": format})
+    with pytest.raises(ConfigurationError, match=f"{engine} does not distinguish cases, so fields Id and id would"):
+        build_hive_table(world.sink, world.index, engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "format", "names"),
+    [("duckdb", "parquet", ["Id", "id"]), ("athena", "csv", ["Id", "id_value"]), ("athena", "json", ["value"])],
+)
+def test_fields_that_differ_in_case_only_are_a_table_if_the_engine_reads_them_otherwise(
+    engine: str, format: str, names: list[str]
+) -> None:
+    world = landed(b'{"Id":1,"id":2}', format={"type": format})
+    assert list(build_hive_table(world.sink, world.index, engine).columns) == names
+
+
 @pytest.mark.parametrize(
     ("engine", "template", "topics", "message"),
     [

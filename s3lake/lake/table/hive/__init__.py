@@ -4,7 +4,7 @@ For engines that read no Iceberg, and for formats that it has not. Whoever reads
 what a listing shows (docs/query.md).
 """
 
-from s3lake.lake.table.hive.directories import HiveTable, build_table, cover_bucket
+from s3lake.lake.table.hive.directories import HiveTable, build_table, cover_bucket, find_alike
 from s3lake.lake.table.hive.statements import ENGINES
 
-__all__ = ["ENGINES", "HiveTable", "build_table", "cover_bucket"]
+__all__ = ["ENGINES", "HiveTable", "build_table", "cover_bucket", "find_alike"]

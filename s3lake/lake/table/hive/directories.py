@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from s3lake.errors import ConfigurationError
-from s3lake.records.schema.columns.types import Primitive, Type
+from s3lake.records.schema.columns.types import Columns, Primitive, Struct, Type, fold
 
 _DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
 _ENDING = re.compile(r"\.[a-z]\w*")
@@ -103,10 +103,11 @@ def build_table(
     ((before, names),) = layouts
     ending = endings.pop() if len(endings) == 1 else ""
     by_position = form in ("csv", "delimited")
-    hidden = () if by_position else tuple(column for column in columns if column in names)
+    directories = {name.lower() for name in names}  # engines do not distinguish cases
+    hidden = () if by_position else tuple(column for column in columns if column.lower() in directories)
     return HiveTable(
         name=name,
-        columns=_place_columns(columns, names)
+        columns=_place_columns(columns, directories)
         if by_position
         else {column: type for column, type in columns.items() if column not in hidden},
         location=f"s3://{bucket}/{before}",
@@ -155,17 +156,43 @@ def _walk(prefix: str, names: Sequence[str], list_steps: Callable[[str], Iterabl
                 yield value, *below
 
 
-def _place_columns(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
-    """Return all columns as text, under names that no directory has: readers of CSV use their position only.
+def find_alike(columns: Columns) -> tuple[str, str] | None:
+    """Return the names of the first two fields, of the rows or of one struct, that differ in case only."""
+
+    def of_item(alike: tuple[str, str] | None) -> tuple[str, str] | None:
+        return alike
+
+    return fold(Struct(columns), lambda _: None, of_item, _find_alike_fields, of_item)
+
+
+def _find_alike_fields(fields: Mapping[str, tuple[str, str] | None]) -> tuple[str, str] | None:
+    by_lower: dict[str, str] = {}
+    for name, alike_below in fields.items():
+        if alike_below:
+            return alike_below
+        if name.lower() in by_lower:
+            return by_lower[name.lower()], name
+        by_lower[name.lower()] = name
+    return None
+
+
+def _place_columns(columns: Collection[str], directories: Collection[str]) -> dict[str, Type]:
+    """Return all columns as text, under names that engines tell apart: readers of CSV use their position only.
 
     They are texts because readers do not understand every form of a number or a time.
+
+    Args:
+        directories: names of directories, in small letters: no column gets one of them.
     """
-    taken = {*columns, *directories}
+    taken = {*(column.lower() for column in columns), *directories}
+    used = set(directories)
     named: dict[str, Type] = {}
     for column in columns:
         name = column
-        while column in directories and name in taken:
+        while column.lower() in used and name.lower() in taken:
             name = f"{name}_value"
+        taken.add(name.lower())
+        used.add(name.lower())
         named[name] = Primitive.STRING
     return named
 

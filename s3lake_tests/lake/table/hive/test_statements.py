@@ -15,7 +15,7 @@ import pytest
 import sqlglot
 
 from s3lake.errors import ConfigurationError, TableConflictError
-from s3lake.lake.table.hive import ENGINES, HiveTable, build_table, cover_bucket, glue
+from s3lake.lake.table.hive import ENGINES, HiveTable, build_table, cover_bucket, find_alike, glue
 from s3lake.land.spark import jars
 from s3lake.records.encode import FileFormat, csv_rows
 from s3lake.records.encode.text_file import TextEncoder
@@ -90,6 +90,8 @@ def test_partitions_that_nothing_counts_are_those_of_the_bucket() -> None:
         (["id", "type", "price"], ["id", "type_value", "price"]),
         (["type", "type_value"], ["type_value_value", "type_value"]),
         (["id"], ["id"]),
+        (["Type", "id"], ["Type_value", "id"]),
+        (["Id", "id", "ID", "id_value"], ["Id", "id_value_value", "ID_value_value_value", "id_value"]),
     ],
 )
 def test_a_column_of_csv_keeps_its_position_under_another_name(columns: list[str], named: list[str]) -> None:
@@ -306,6 +308,33 @@ def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSe
     (tmp_path / "raw").mkdir()
     pq.write_table(pa.Table.from_pylist(rows, to_arrow(columns)), tmp_path / "raw/0.parquet")
     assert in_spark(spark, ENGINES["spark"](table(["raw/0.parquet"], columns=columns), "lake"), tmp_path) == rows
+
+
+@pytest.mark.slow("a case more of reading by Spark or Hive")
+def test_spark_reads_a_directory_in_place_of_a_field_that_differs_in_case(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    (tmp_path / "raw/day=2026-11-20").mkdir(parents=True)
+    key = "raw/day=2026-11-20/0.parquet"
+    pq.write_table(pa.table({"id": [1], "Day": ["Friday"]}), tmp_path / key)
+    made = table([key], columns={"id": Primitive.INT64, "Day": Primitive.STRING})
+    assert in_spark(spark, ENGINES["spark"](made, "lake"), tmp_path) == [{"id": 1, "day": "2026-11-20"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "alike"),
+    [
+        ({"Id": Primitive.INT64, "id": Primitive.INT64}, ("Id", "id")),
+        ({"a": Struct({"Id": Primitive.INT64, "b": Primitive.INT64, "ID": Primitive.DATE})}, ("Id", "ID")),
+        ({"a": List(Struct({"id": Primitive.INT64, "Id": Primitive.INT64}))}, ("id", "Id")),
+        ({"a": Map(Struct({"id": Primitive.INT64, "Id": Primitive.INT64}))}, ("id", "Id")),
+        ({"id": Primitive.INT64, "a": Struct({"Id": Primitive.INT64})}, None),
+    ],
+)
+def test_fields_that_differ_in_case_only_are_found_at_each_level(
+    columns: dict[str, Type], alike: tuple[str, str] | None
+) -> None:
+    assert find_alike(columns) == alike
 
 
 def test_glue_gets_the_names_of_fields_as_they_are() -> None:
