@@ -220,6 +220,7 @@ def _put_layout(keys: Keys, sink: Draft) -> None:
     above = ""
     if slash.value == "/":
         sink.put("prefix", top.map(str.strip))
+        _note_trailing_slash(keys, top.map(str.strip))
     elif top.value.strip():
         above = escape_braces(top.value) + between
     sink.put("layout.template", above + key(parts), source)
@@ -235,6 +236,16 @@ def _put_layout(keys: Keys, sink: Draft) -> None:
 
 def _read_partitioner(keys: Keys) -> Value[str]:
     return _read_class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+
+
+def _note_trailing_slash(keys: Keys, directories: Value[str]) -> None:
+    """Note that a directory ends with a slash, to which the connector adds its own one.
+
+    Source: its `fileKey`. `TimeBasedPartitioner` removes a slash that is written last, but looks at two characters.
+    """
+    if directories.value.strip("/") and directories.value.endswith("/"):
+        message = "ends with '/': the connector writes its objects below '//', and here it is one '/'; take it out"
+        keys.note(message, directories)
 
 
 def _read_extractor(keys: Keys) -> Value[str]:
@@ -308,6 +319,8 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
         keys.report.notice(partitioner.setting, message)
     sink.put("layout.time.duration", duration.map(lambda ms: ms / 1000 if ms > 0 else float(_HOUR_S)))
     path = pattern.value.removesuffix(delimiter)
+    if delimiter == "/":
+        _note_trailing_slash(keys, pattern)
     if path.count("'") % 2:
         keys.note("a quote is not closed; it is closed at the end, as the connector does", pattern)
         path = pattern.value + "'"
