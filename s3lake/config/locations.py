@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, Json, StringConstraints, ValidationError
 
-from s3lake.config.model.base import ConfigModel, Duration, at_least
+from s3lake.config.model.base import ConfigModel, Duration, at_least, lasts_at_least
 from s3lake.errors import ConfigurationError
 from s3lake.text.option_values import did_you_mean
 
@@ -144,7 +144,7 @@ def _read_dotenv(path: Path, variable: str) -> dict[str, str]:
 
 
 _Ascii = Annotated[str, StringConstraints(pattern=r"^[ -~]*$")]
-_Seconds = Annotated[Duration, at_least(0.001)]
+_Seconds = Annotated[Duration, lasts_at_least(0.001)]
 _Path = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1)], ...], BeforeValidator(lambda text: text.split("."))
 ]

@@ -64,8 +64,8 @@ def format_size(value: int) -> str:
 
 def format_duration(value: float) -> str:
     """Format seconds in the largest unit that is exact."""
-    for unit in ("h", "m", "s"):
-        if value and value % _SECONDS[unit] == 0:
+    for unit in ("h", "m", "s") if value else ("s",):
+        if value % _SECONDS[unit] == 0:
             return f"{int(value // _SECONDS[unit])}{unit}"
     milliseconds = round(value * 1000)
     exact = milliseconds * _SECONDS["ms"] == value

@@ -275,7 +275,7 @@ def test_no_secret_is_in_an_error_or_its_chain(answer):
     ("name", "value", "message"),
     [
         ("TIMEOUT", "soon", "'soon' is not a duration: write a number with ms, s, m, h or d, for example 5m"),
-        ("TIMEOUT", "0", "0.0 is out of range: at least 0.001"),
+        ("TIMEOUT", "0", "0s is out of range: at least 1ms"),
         ("RETRY_ENABLED", "maybe", "Input should be a valid boolean"),
         ("RETRY_MAX_ATTEMPTS", "0", "0 is out of range: 1 to 100"),
         ("RETRY_BACKOFF_MULTIPLIER", "0.5", "0.5 is out of range: 1 to 100"),

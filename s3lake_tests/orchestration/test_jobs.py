@@ -127,5 +127,5 @@ class TestRunHistory:
         assert "s3lake_prune_runs" not in [job.name for job in build_definitions(config()).resolve_all_job_defs()]
 
     def test_less_than_an_hour_is_refused(self) -> None:
-        with pytest.raises(ConfigurationError, match="run_history"):
+        with pytest.raises(ConfigurationError, match="run_history: 10m is out of range: at least 1h"):
             config("run_history: 10m")

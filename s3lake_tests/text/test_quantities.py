@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.text.quantities import format_count, format_size, format_wait
+from s3lake.text.quantities import format_count, format_duration, format_size, format_wait
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,14 @@ from s3lake.text.quantities import format_count, format_size, format_wait
 )
 def test_a_size_is_in_the_largest_unit_that_is_exact(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (0.001, "1ms"), (0.0015, "0.0015s"), (1, "1s"), (90, "90s"), (300, "5m"), (7_200, "2h")],
+)
+def test_a_duration_is_in_the_largest_unit_that_is_exact(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

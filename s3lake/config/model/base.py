@@ -71,6 +71,11 @@ def at_least(low: float, high: float = inf, form: Callable[[Any], str] = str) ->
     return AfterValidator(check)
 
 
+def lasts_at_least(shortest: float, longest: float = inf) -> AfterValidator:
+    """Return a validator that refuses seconds below `shortest`, above `longest`, and infinity."""
+    return at_least(shortest, longest, format_duration)
+
+
 def matches(pattern: str, rule: str) -> AfterValidator:
     """Return a validator that refuses a text which the expression does not match as a whole."""
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, lasts_at_least
 from s3lake.config.model.connections import Kafka, Source, Spark
 from s3lake.config.model.key_space import can_share_key
 from s3lake.config.model.rules_between_sinks import check_forwards, check_table_names
@@ -31,7 +31,7 @@ class Config(ConfigModel):
     s3: S3 = Field(default_factory=S3)
     spark: Spark = Field(default_factory=Spark)
     sinks: tuple[Sink, ...]
-    run_history: Annotated[Duration, at_least(3600)] | None = None
+    run_history: Annotated[Duration, lasts_at_least(3600)] | None = None
     examples: bool = False
 
     @field_validator("sinks")

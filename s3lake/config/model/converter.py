@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least, one_of
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, lasts_at_least, one_of
 from s3lake.errors import ConfigurationError
 from s3lake.records.convert.read.converters import CONVERTERS, list_in_words
 
@@ -45,7 +45,7 @@ class Registry(ConfigModel):
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
-    timeout: Annotated[Duration, at_least(0.001)] = 10.0
+    timeout: Annotated[Duration, lasts_at_least(0.001)] = 10.0
     descriptor_set: str | None = None
     message: str | None = None
     schema_file: str | None = None

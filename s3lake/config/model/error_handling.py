@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, Topic, at_least
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, Topic, at_least, lasts_at_least
 
 
 class DeadLetterTopic(ConfigModel):
@@ -67,9 +67,9 @@ class Errors(ConfigModel):
     tolerance: Literal["none", "all"] = "none"
     dead_letter_topic: DeadLetterTopic | None = None
     max_retries: Annotated[int, at_least(0)] = 3
-    retry_interval: Annotated[Duration, at_least(0)] = 10.0
-    retry_timeout: Annotated[Duration, at_least(0)] | None = 0.0
-    retry_delay: Annotated[Duration, at_least(0)] = 60.0
+    retry_interval: Annotated[Duration, lasts_at_least(0)] = 10.0
+    retry_timeout: Annotated[Duration, lasts_at_least(0)] | None = 0.0
+    retry_delay: Annotated[Duration, lasts_at_least(0)] = 60.0
     log: Literal["none", "reason", "place"] = "none"
     threshold: Threshold = Field(default_factory=Threshold)
     samples: Literal["places", "contents"] = "places"

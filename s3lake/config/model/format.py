@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, Size, at_least, one_of
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, Size, at_least, lasts_at_least, one_of
 from s3lake.records.encode.formats import CODECS, FORMATS
 from s3lake.text.quantities import format_size
 
@@ -135,8 +135,8 @@ class Flush(ConfigModel):
 
     count: Annotated[int, at_least(1)] | None = None
     size: Annotated[Size, at_least(1, _LARGEST_FILE, format_size)] = 2**27
-    interval: Annotated[Duration, at_least(0)] = 300.0
-    span: Annotated[Duration, at_least(0.001)] | None = None
+    interval: Annotated[Duration, lasts_at_least(0)] = 300.0
+    span: Annotated[Duration, lasts_at_least(0.001)] | None = None
     merge: bool = True
 
 

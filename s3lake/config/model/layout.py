@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, accepted_by, at_least, lasts_at_least, matches
 from s3lake.records.layout import partition_elements, template
 from s3lake.records.layout import pieces as key_pieces
 from s3lake.records.layout.pieces import Number, Piece, TimeUnit
@@ -81,7 +81,7 @@ class Time(ConfigModel):
     unit: TimeUnit | None = None
     timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
     locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
-    duration: Annotated[Duration, at_least(0.001)] | None = None
+    duration: Annotated[Duration, lasts_at_least(0.001)] | None = None
     before_1970: Literal["begin", "toward_zero"] = "begin"
 
     @field_validator("field")

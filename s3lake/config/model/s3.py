@@ -8,9 +8,8 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least, matches
+from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least, lasts_at_least, matches
 from s3lake.text.masking import is_masked
-from s3lake.text.quantities import format_duration
 
 _KEY_BYTES = 32
 _TAGS, _OFFSET_TAGS, _TAG_NAME, _TAG_VALUE = 10, 3, 128, 256
@@ -58,7 +57,7 @@ class Role(ConfigModel):
     )
     external_id: SecretStr | None = None
     session_name: Annotated[str, matches(r"[\w+=,.@-]{2,64}", "2 to 64 of A-Z, a-z, 0-9 and '+=,.@-_'")] = "s3lake"
-    duration: Annotated[Duration, at_least(900, 43_200, format_duration)] = 3600.0
+    duration: Annotated[Duration, lasts_at_least(900, 43_200)] = 3600.0
     endpoint_url: str | None = None
     token_file: str | None = None
 
@@ -101,7 +100,7 @@ class Retries(ConfigModel):
 
     max_attempts: Annotated[int, at_least(1)] = 5
     backoff_ms: Annotated[int, at_least(0)] = 50
-    patience: Annotated[Duration, at_least(0)] = 90.0
+    patience: Annotated[Duration, lasts_at_least(0)] = 90.0
 
 
 class Objects(ConfigModel):

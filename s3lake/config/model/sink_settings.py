@@ -18,6 +18,7 @@ from s3lake.config.model.base import (
     Topic,
     accepted_by,
     at_least,
+    lasts_at_least,
     matches,
 )
 from s3lake.config.model.converter import Converter
@@ -78,7 +79,7 @@ class Sealed(ConfigModel):
             of the hour's objects.
     """
 
-    within: Annotated[Duration, at_least(1)] = 900.0
+    within: Annotated[Duration, lasts_at_least(1)] = 900.0
     marker: Literal["none", "success", "objects"] = "none"
 
 
@@ -147,7 +148,7 @@ class SinkSettings(ConfigModel):
     schema_policy: SchemaPolicy = Field(default_factory=SchemaPolicy, alias="schema")
     errors: Errors = Field(default_factory=Errors)
     exactly_once: bool = True
-    close_grace: Annotated[Duration, at_least(0)] = 300.0
+    close_grace: Annotated[Duration, lasts_at_least(0)] = 300.0
     batch_records: Count = 20_000_000
     hours_per_run: Count | None = 24
     publish_offsets: bool = True
@@ -155,7 +156,7 @@ class SinkSettings(ConfigModel):
     max_columns: Count = 2000
     memory_budget: Annotated[Size, at_least(64_000_000, form=format_size)] = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
-    retention: Annotated[Duration, at_least(SHORTEST_RETENTION_S)] | None = None
+    retention: Annotated[Duration, lasts_at_least(SHORTEST_RETENTION_S)] | None = None
     table: Table | None = None
     forwards: tuple[Forward, ...] = ()
     index: Index = Field(default_factory=Index)

@@ -204,7 +204,15 @@ SQL does not read the values of converter.value connect_json: set it to json, an
 SQL does not read the values of converter.value connect_json: set it to json, and take the payload =>
     converter.value: connect_json, sql.where: a > 1
 -1 is out of range => errors.max_retries: -1
--1.0 is out of range => errors.retry_interval: -1
+-1s is out of range: at least 0s => errors.retry_interval: -1
+-1s is out of range: at least 0s => errors.retry_timeout: -1
+-1s is out of range: at least 0s => errors.retry_delay: -1
+-1s is out of range: at least 0s => flush.interval: -1
+-1s is out of range: at least 0s => close_grace: -1
+0s is out of range: at least 1ms => flush.span: 0
+0s is out of range: at least 1ms => layout.time.duration: 0
+0s is out of range: at least 1s => sealed.within: 0
+10m is out of range: at least 1h => retention: 10m
 'events' is a topic that this sink reads => {DEAD_LETTERS}, errors.dead_letter_topic.name: events
 a dead letter topic needs errors.tolerance: all => errors.dead_letter_topic.name: dead
 letters, digits => each errors.dead_letter_topic.name: ["", ., .., a b, a/b, {"x" * 250}], errors.tolerance: all
@@ -313,6 +321,7 @@ MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
         ({"role": {"arn": "lake"}}, "not allowed: an ARN, arn:aws:iam::ACCOUNT:role/NAME"),
         ({"role": {"arn": "arn:aws:iam::1:role/a", "duration": "1m"}}, "out of range: 15m to 12h"),
         ({"role": {"arn": "arn:aws:iam::1:role/a", "session_name": "a b"}}, "2 to 64 of"),
+        ({"retries": {"patience": -1}}, "-1s is out of range: at least 0s"),
         ({"proxy": {"url": "http://me:hush@proxy:3128"}}, "user and password are settings next to it"),
     ],
 )

@@ -36,7 +36,7 @@ def test_a_connection_has_the_settings_of_the_configuration() -> None:
         ({"url": "http://h", "password": "p"}, "password is given without user: give both, or neither"),
         ({"url": "http://h", "user": "u", "password": "p", "token": "t"}, "either a token or user and password"),
         ({"url": "http://h", "key_file": "k"}, "a key belongs to a certificate: give cert_file too"),
-        ({"url": "http://h", "timeout": 0}, "0.0 is out of range"),
+        ({"url": "http://h", "timeout": 0}, "0s is out of range: at least 1ms"),
     ],
 )
 def test_a_contradictory_registry_is_refused(given: dict[str, Any], expected: str) -> None:
