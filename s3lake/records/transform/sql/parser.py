@@ -19,11 +19,16 @@ from s3lake.text.option_values import did_you_mean
 
 if TYPE_CHECKING:
     from sqlglot import exp
+    from sqlglot.errors import SqlglotError
     from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 _LONGEST = 100_000  # characters, which the parser reads in about a second
 _DEEPEST = 30  # brackets in one another; the parser needs some 15 frames of Python's 1,000 for each
 
+_FROM = "FROM records"
+"""The line that a select list and a condition become a statement with."""
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*>")
+"""sqlglot's words, which name a class of its own."""
 _BARE = {"current_date", "current_time", "current_timestamp", "current_user", "localtimestamp", "session_user"}
 _LIKES = {"like", "ilike", "rlike"}
 
@@ -76,7 +81,7 @@ def _read_select_list(text: str) -> tuple[tuple[CopiedField | ComputedField | St
     entries = list(_split_entries(tokens))
     if not all(entries):
         raise ValueError(f"{clause}: an entry of the select list is empty")
-    tree = _parse_tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
+    tree = _parse_tree(f"SELECT {text}\n{_FROM}", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
         raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
     items: list[CopiedField | ComputedField | Star] = []
@@ -116,7 +121,7 @@ def _read_condition(text: str) -> set[Path]:
     """Check a condition. Return the fields that it reads."""
     clause = f"where {_shorten(text)}"
     _tokenize(text, clause)
-    tree = _parse_tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
+    tree = _parse_tree(f"SELECT 1\n{_FROM}\nWHERE {text}", clause, {"expressions", "from_", "where"})
     if "where" not in tree.args:
         raise ValueError(f"{clause}: a condition is missing")
     return _find_fields(_check_nodes(tree.args["where"].this, clause))
@@ -192,10 +197,7 @@ def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     try:
         statements = sqlglot.parse(text, dialect="spark")
     except SqlglotError as error:
-        problems = getattr(error, "errors", None) or [{}]
-        near = (problems[0].get("highlight") or "").strip()
-        what = problems[0].get("description") or str(error)
-        raise ValueError(f"{clause} is not Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+        raise ValueError(f"{clause} is not Spark SQL: {_describe_error(error, text)}") from None
     except IndexError:  # of sqlglot: map() with an odd number of arguments
         raise ValueError(f"{clause} is not Spark SQL: a function lacks an argument") from None
     except RecursionError:
@@ -205,6 +207,20 @@ def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     if not isinstance(query, exp.Select) or _list_parts(query) - parts or query.args.get("from_") != source:
         raise ValueError(f"{clause} is more than a select list and a condition: no other clauses, no ';'")
     return query
+
+
+def _describe_error(error: SqlglotError, text: str) -> str:
+    """Return what is wrong with a statement, and where in the part of it that the user wrote."""
+    from sqlglot.errors import ParseError
+
+    if not isinstance(error, ParseError) or not error.errors:
+        return str(error)
+    problem = error.errors[0]
+    what = _MISSING.sub("an operand or an argument is missing", problem["description"])
+    if text.splitlines()[problem["line"] - 1] == _FROM:
+        return f"{what}, at its end"
+    near = problem["highlight"].strip()
+    return f"{what}, near {near!r}" if near else what
 
 
 def _list_parts(node: exp.Expr) -> set[str]:
