@@ -24,6 +24,7 @@ from s3lake.text.dates.pattern_letters import (
     Token,
     compile_printer,
     prints_name,
+    require_hour_of_minutes,
     split_pattern,
 )
 from s3lake.text.dates.zones import parse_zone
@@ -33,6 +34,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _MS = 1_000_000
 _YEAR_10000_MS = 253_402_300_800_000
 _ENGLISH = ("", "en", "en_US", "en-US")
+_DATES = frozenset("yuMLdD")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class DatePattern:
                 break
         if depth:
             raise ValueError("'[' and ']' do not pair")
+        require_hour_of_minutes({part.letter for part in parts}, _DATES)
 
     def _check_letter(self, part: Token) -> None:
         letter, count = part.letter, part.count

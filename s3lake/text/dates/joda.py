@@ -21,6 +21,7 @@ from s3lake.text.dates.pattern_letters import (
     format_number,
     format_year,
     prints_name,
+    require_hour_of_minutes,
     split_pattern,
 )
 
@@ -28,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1)
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _TABLE = "G C x w e E D y Y M d a K h H k m s S z Z"
-_DATES, _HOURS = frozenset("YyxMdDwe"), frozenset("HhKk")
+_DATES = frozenset("YyxMdDwe")
 
 
 @lru_cache(maxsize=256)
@@ -100,8 +101,7 @@ def _require_plausible(parts: list[Token]) -> None:
     letters = {part.letter for part in parts if part.letter}
     if not letters:
         raise ValueError(f"it does not print any part of a time; letters are {_TABLE}")
-    if "m" in letters and letters & _DATES and not letters & _HOURS:
-        raise ValueError("m is the minute, and there is no hour; write M for the month")
+    require_hour_of_minutes(letters, _DATES)
     if "D" in letters and ("M" in letters or any(part.text == "DD" for part in parts if part.letter)):
         raise ValueError("D is the day of the year; write dd for the day of the month, or DDD without a month")
     if "w" in letters and letters & {"Y", "y"} and "x" not in letters:

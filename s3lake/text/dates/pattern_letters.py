@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from operator import attrgetter
@@ -62,6 +62,16 @@ def split_pattern(pattern: str, *, pairs: bool) -> list[Token]:
         else:
             parts.append(Token(match.start(), "", 0, (quoted or "").replace("''", "'") or "'", quoted=True))
     return parts
+
+
+def require_hour_of_minutes(letters: Set[str], dates: Set[str]) -> None:
+    """Refuse a pattern with a date and minutes, and without an hour; `dates` are the letters that print a date.
+
+    Raises:
+        ValueError: it is such a pattern.
+    """
+    if "m" in letters and letters & dates and not letters & set("HhKk"):
+        raise ValueError("m is the minute, and there is no hour; write M for the month")
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,9 @@ def test_texts_without_an_offset_are_in_the_zone() -> None:
     [
         ("YYYY-MM-dd", "Y is the year of the week, not of the day; use yyyy"),
         ("yyyy-MM-DD", "use dd"),
+        ("yyyy-mm-dd", "m is the minute, and there is no hour; write M for the month"),
+        ("uuuu/mm", "m is the minute, and there is no hour"),
+        ("mm/dd", "m is the minute, and there is no hour"),
         ("w", "is not supported; quote plain text"),
         ("yyyy-'MM", "the quote at character 6 is not closed"),
         ("bad-format", "'b' is not supported"),
@@ -147,6 +150,16 @@ def test_a_wrong_pattern_is_refused_with_the_remedy(pattern: str, why: str) -> N
     with pytest.raises(ValueError, match=r"pattern") as error:
         DatePattern(pattern).formatter()
     assert why in str(error.value)
+
+
+def test_a_simple_pattern_with_minutes_in_place_of_the_month_is_refused() -> None:
+    with pytest.raises(ValueError, match="date pattern 'yyyymmdd': m is the minute, and there is no hour; write M"):
+        DatePattern("yyyymmdd", "simple").formatter()
+
+
+@pytest.mark.parametrize("pattern", ["mm", "HH:mm", "mm:ss", "dd HH mm", "yyyy-MM-dd hh:mm a"])
+def test_minutes_without_a_date_or_with_an_hour_are_printed(pattern: str) -> None:
+    assert DatePattern(pattern).formatter()(0)
 
 
 @pytest.mark.parametrize(
