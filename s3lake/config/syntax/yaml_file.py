@@ -25,15 +25,26 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
 
 
+class _JsonLoader(_Loader):
+    """Reads what is JSON: a name may be of any length, and its colon in another line."""
+
+    def stale_possible_simple_keys(self) -> None:
+        """Keep each text that may be a name: YAML's limits of names are not JSON's."""
+
+
 def parse_yaml(text: str, name: str) -> list[Node]:
     """Return the tree of each document of a text, with aliases and merges written out.
 
     Raises:
         ConfigurationError: it is not YAML.
     """
+    return _parse(text, name, _Loader)
+
+
+def _parse(text: str, name: str, loader_class: type[_Loader]) -> list[Node]:
     loader = None
     try:
-        loader = _Loader(text)
+        loader = loader_class(text)
         builder, trees = _Builder(name, text.splitlines()), []
         while loader.check_node() and (node := loader.get_node()) is not None:
             trees.append(builder.build(node, "", node))
@@ -70,7 +81,7 @@ def parse_json(text: str, name: str) -> Node:
         raise ConfigurationError(f"{name}:1:1: not JSON: an object begins with {{")
     # A text of JSON may hold these as they are, one of YAML only escaped; tabs are between tokens only.
     escaped = re.sub(r"[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text.replace("\t", " "))
-    return parse_yaml(escaped, name)[0]
+    return _parse(escaped, name, _JsonLoader)[0]
 
 
 def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str], line: int) -> str:

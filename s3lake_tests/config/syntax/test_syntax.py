@@ -159,6 +159,17 @@ def test_a_text_of_json_is_read_as_json_has_it(written: str, value: str) -> None
     assert found.value == value
 
 
+@pytest.mark.parametrize("name", ["n" * 1_025, "ä" * 50_000])
+def test_a_name_of_json_may_be_longer_than_one_of_yaml(name: str) -> None:
+    (found,) = members(json.dumps({name: "x"}))
+    assert (found.key, found.value) == (name, "x")
+
+
+def test_a_colon_of_json_may_be_in_another_line_than_its_name() -> None:
+    found = members('{"a"\n:\n"x", "b"\n\n: 1}')
+    assert [(one.key, one.value, one.place.line) for one in found] == [("a", "x", 1), ("b", "1", 3)]
+
+
 def test_a_plain_text_of_json_has_the_place_of_each_character() -> None:
     (found,) = members('{\n"a": "xyz"}')
     assert [found.at(at).column for at in range(3)] == [7, 8, 9]
