@@ -231,11 +231,11 @@ def _check_beginning(name: str, pieces: tuple[Piece, ...], sink: SinkSettings) -
     first = pieces[0].text if isinstance(pieces[0], FixedText) else ""
     if first.startswith("/") and sink.root:
         raise template.template_error(first, 0, "a name is missing between the prefix and '/': take it out")
-    index = sink.index.prefix.rstrip("/") + "/"
+    index = f"{sink.index.prefix}/"
     head = sink.root + first
-    if head.startswith(index):
+    if head.startswith(index) and not sink.root.startswith(index):  # a prefix is compared with all sinks' indexes
         raise ValueError(
-            f"{name}: {head!r} is in the index {index!r}: choose another beginning, or another index.prefix"
+            f"{name}: {head!r} is in the index {index!r}: begin with another text, or write another index.prefix"
         )
 
 
