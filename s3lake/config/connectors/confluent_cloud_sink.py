@@ -141,7 +141,10 @@ def _translate_codec(setting: Setting, written: Setting, report: Report) -> Sett
     """Return `compression.codec`, such as `JSON - gzip`, as the key that sets the codec of what is written."""
     form, _, codec = setting.value.rpartition(" - ")
     if form.strip() and form.strip().upper() != written.value.upper():
-        report.error(setting, f"{setting.masked_value} is of another format than output.data.format={written.value}")
+        message = (
+            f"is of another format than output.data.format={written.value}; write {written.value} - {codec.strip()}"
+        )
+        report.error(setting, f"{setting.masked_value} {message}")
     key = _CODECS.get(written.value.upper(), "avro.codec")
     return replace(setting, key=key, value=codec.strip().lower(), positions=())
 

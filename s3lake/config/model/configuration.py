@@ -76,9 +76,8 @@ class Config(ConfigModel):
     def _check_sinks(self) -> "Config":
         for (_, sink), (position, other) in combinations(enumerate(self.sinks), 2):
             if sink.name == other.name:
-                raise RuleError(
-                    f"two sinks are called {sink.name!r}: they would share an index", "sinks", position, "name"
-                )
+                message = f"two sinks are called {sink.name!r}: they would share an index; rename one"
+                raise RuleError(message, "sinks", position, "name")
             if sink.name.replace("-", "_") == other.name.replace("-", "_"):
                 message = f"sinks {sink.name!r} and {other.name!r} get one name in Dagster: rename one"
                 raise RuleError(message, "sinks", position, "name")

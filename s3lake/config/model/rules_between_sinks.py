@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from s3lake.config.model.base import RuleError
 from s3lake.config.model.sink import Sink
+from s3lake.text.option_values import suggest
 
 
 def check_forwards(sinks: Sequence[Sink]) -> None:
@@ -20,7 +21,9 @@ def check_forwards(sinks: Sequence[Sink]) -> None:
                 raise RuleError("hours of topics are forwarded, and this sink has none: add topics", *path)
             for place, topic in enumerate(forward.topics):
                 if not sink.reads(topic):
-                    raise RuleError(f"{topic!r} is not a topic of sink {sink.name}", *path, "topics", place)
+                    pattern = sink.topics_regex or ""
+                    allowed = suggest(topic, sink.topics) if sink.topics else f"use topics that match {pattern!r}"
+                    raise RuleError(f"{topic!r} is not a topic of sink {sink.name}; {allowed}", *path, "topics", place)
             for topic in forward.topics or sink.topics or (str(sink.topics_regex),):
                 if (forward.key, topic) in taken:
                     raise RuleError(

@@ -110,7 +110,11 @@ def check_table(sink: SinkSettings) -> None:
     if table is None:
         return
     if sink.format.type != "parquet":
-        raise RuleError(f"a table lists files of parquet, this sink writes {sink.format.type}", "table")
+        raise RuleError(
+            f"a table lists files of parquet, this sink writes {sink.format.type}; write format.type: parquet, or take "
+            "the table out",
+            "table",
+        )
     if (sink.layout.template or "").startswith("/") and not sink.root:
         raise RuleError("a table's files have no empty step: take the '/' at the template's beginning out", "table")
     place = (table.location or "").partition("://")[2].rstrip("/") + "/"

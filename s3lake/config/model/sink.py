@@ -36,14 +36,19 @@ class Sink(SinkSettings):
                 "format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count"
             )
         if envelope and envelope.style not in FORMATS[form].styles:
-            raise RuleError(f"envelope {envelope.style} is not supported for format {form}", "envelope")
+            formats = ", ".join(name for name, spec in FORMATS.items() if envelope.style in spec.styles)
+            raise RuleError(
+                f"envelope {envelope.style} is not supported for format {form}; use format {formats}, or take it out",
+                "envelope",
+            )
         landed = self.after_transforms
         check_columns(landed)
         check_schema_policy(landed)
         dead_letter_topic = self.errors.dead_letter_topic
         if dead_letter_topic is not None and self.reads(dead_letter_topic.name):
             raise RuleError(
-                f"{dead_letter_topic.name!r} is a topic that this sink reads: it would land its own dead letters",
+                f"{dead_letter_topic.name!r} is a topic that this sink reads: it would land its own dead letters; name "
+                "another topic",
                 *("errors", "dead_letter_topic", "name"),
             )
         if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):

@@ -185,9 +185,11 @@ does not give => layout.partition_by: [_key.region]
 1 => format.type: parquet, format.codec: snappy, format.level: 1
 1 => format.type: parquet, format.codec: none, format.level: 1
 envelope record is not supported for format csv => envelope.style: record, format.type: csv
-envelope record is not supported for format text => envelope.style: record, format.type: text
+envelope record is not supported for format text; use format json, json_array, avro, parquet, or take =>
+    envelope.style: record, format.type: text
 envelope record is not supported for format bytes => envelope.style: record, format.type: bytes
-envelope iggy is not supported for format avro => envelope.style: iggy, format.type: avro
+envelope iggy is not supported for format avro; use format json, json_array, or take it out =>
+    envelope.style: iggy, format.type: avro
 envelope flat is not supported for format text => envelope.style: flat, format.type: text
 'offset' is not a part of style record: use key, value, headers, metadata => envelope.fields: [offset]
 'key' is named twice => envelope.fields: [key, key]
@@ -213,12 +215,12 @@ SQL does not read the values of converter.value connect_json: set it to json, an
 0s is out of range: at least 1ms => layout.time.duration: 0
 0s is out of range: at least 1s => sealed.within: 0
 10m is out of range: at least 1h => retention: 10m
-'events' is a topic that this sink reads => {DEAD_LETTERS}, errors.dead_letter_topic.name: events
+its own dead letters; name another topic => {DEAD_LETTERS}, errors.dead_letter_topic.name: events
 a dead letter topic needs errors.tolerance: all => errors.dead_letter_topic.name: dead
 letters, digits => each errors.dead_letter_topic.name: ["", ., .., a b, a/b, {"x" * 250}], errors.tolerance: all
 is out of range: at least 1, or -1 => {DEAD_LETTERS}, errors.dead_letter_topic.replication_factor: 0
 is out of range: at least 1, or -1 => {DEAD_LETTERS}, errors.dead_letter_topic.replication_factor: -2
-a table lists files of parquet, this sink writes json => {TABLE}, format.type: json
+a table lists files of parquet, this sink writes json; write format.type: parquet, or take => {TABLE}, format.type: json
 a table needs exactly_once => {TABLE}, exactly_once: false
 a table of its own with {{topic}} => {TABLE}, topics: [a, b]
 a table of its own with {{topic}} => {TABLE}, topics: []

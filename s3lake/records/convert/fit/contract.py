@@ -294,7 +294,7 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
     """Return what checks a decoded value by a JSON Schema of any draft, which refers to nothing but itself.
 
     Raises:
-        ValueError: they are no JSON Schema, or refer to another document.
+        ValueError: they are not a JSON Schema, or refer to another document.
         ConfigurationError: jsonschema-rs is not installed.
     """
     with require_extra("jsonschema", "schema.rules"):
@@ -302,7 +302,9 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
     try:
         return jsonschema_rs.validator_for(dict(rules), retriever=_refuse_other)
     except jsonschema_rs.ValidationError as error:
-        raise ValueError(f"no JSON Schema: {error.message}{_format_place(error.instance_path)}"[:_SHOWN]) from None
+        raise ValueError(
+            f"is not a JSON Schema: {error.message}{_format_place(error.instance_path)}"[:_SHOWN]
+        ) from None
 
 
 def _find_broken(rules: bytes, value: Any) -> str | None:

@@ -43,7 +43,7 @@ def cast(options: OptionReader, side: Side) -> Step:
     for entry in entries:
         *names, type_name = [part.strip() for part in entry.split(":")]
         if len(names) > 1 or "" in names:
-            raise OptionError(f"spec: {entry!r} is not field:type", "spec")
+            raise OptionError(f"spec: {entry!r} is not field:type; write for example amount:float64", "spec")
         if type_name.lower() not in _CASTS:
             raise OptionError(
                 f"spec: {type_name!r} in {entry!r} is not a type; use one of: {', '.join(_CASTS)}", "spec"

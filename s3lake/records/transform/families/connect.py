@@ -61,7 +61,7 @@ def insert_field(options: OptionReader, side: Side) -> Step:
     static_name = names.pop("static")
     inserted = [(source, name) for source, name in names.items() if name]
     if not inserted and not static_name:
-        raise OptionError("no field is inserted; set topic.field, partition.field, offset.field, timestamp.field")
+        raise OptionError(f"no field is inserted; set one of {', '.join(f'{source}.field' for source in sources)}")
     if static_name and "static.value" not in options:
         raise OptionError("static.value is missing; it is the value of static.field", "static.value")
 

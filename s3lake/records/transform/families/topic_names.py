@@ -127,7 +127,10 @@ def extract_topic_from_schema_name(options: OptionReader) -> Step:
     for entry in options.names("schema.name.topic-map"):
         schema, colon, topic = entry.partition(":")
         if not schema or not colon or not topic:
-            raise OptionError(f"schema.name.topic-map: {entry!r} is not schema:topic", "schema.name.topic-map")
+            raise OptionError(
+                f"schema.name.topic-map: {entry!r} is not schema:topic; write for example shop.Order:orders",
+                "schema.name.topic-map",
+            )
         topics[schema] = topic
     expression = None
     if "schema.name.regex" in options:

@@ -80,7 +80,7 @@ def _read_select_list(text: str) -> tuple[tuple[CopiedField | ComputedField | St
     tokens = _tokenize(text, clause)
     entries = list(_split_entries(tokens))
     if not all(entries):
-        raise ValueError(f"{clause}: an entry of the select list is empty")
+        raise ValueError(f"{clause}: an entry of the select list is empty: take a comma out")
     tree = _parse_tree(f"SELECT {text}\n{_FROM}", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
         raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
@@ -123,7 +123,7 @@ def _read_condition(text: str) -> set[Path]:
     _tokenize(text, clause)
     tree = _parse_tree(f"SELECT 1\n{_FROM}\nWHERE {text}", clause, {"expressions", "from_", "where"})
     if "where" not in tree.args:
-        raise ValueError(f"{clause}: a condition is missing")
+        raise ValueError(f"{clause}: a condition is missing: write one, or take where out")
     return _find_fields(_check_nodes(tree.args["where"].this, clause))
 
 

@@ -66,7 +66,10 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"fields": "a", "replacement": ""}, "replacement is empty"),
     ],
     "InsertField$Value": [
-        ({}, "no field is inserted; set topic.field, partition.field, offset.field, timesta"),
+        (
+            {},
+            "no field is inserted; set one of topic.field, partition.field, offset.field, timestamp.field, static.",
+        ),
         ({"static.field": "a"}, "static.value is missing"),
     ],
     "ReplaceField$Value": [
@@ -82,7 +85,7 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "Cast$Value": [
         ({"spec": "a:int31"}, "spec: 'int31' in 'a:int31' is not a type; use one of: int8, int16, int32"),
         ({"spec": "int8,a:int8"}, "spec: a type for the whole must be alone"),
-        ({"spec": "a:b:int8"}, "spec: 'a:b:int8' is not field:type"),
+        ({"spec": "a:b:int8"}, "spec: 'a:b:int8' is not field:type; write for example amount:float64"),
     ],
     "HeaderFrom$Value": [
         ({"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 name for 2 fields"),

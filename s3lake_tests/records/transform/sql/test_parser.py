@@ -78,7 +78,7 @@ def test_a_star_has_what_is_left_out_and_what_is_replaced() -> None:
     ("select", "where", "message"),
     [
         ("a b c", None, "select 'a b c' is not Spark SQL: Invalid expression / Unexpected token, near 'c'"),
-        ("a,, b", None, "select 'a,, b': an entry of the select list is empty"),
+        ("a,, b", None, "select 'a,, b': an entry of the select list is empty: take a comma out"),
         ("sum(a)", None, r"select 'sum\(a\)': sum is not a function that depends on the record alone"),
         ("row_number() OVER (ORDER BY a)", None, "row_number is not a function"),
         ("abs(a) OVER (ORDER BY a)", None, "OVER is not a function"),
