@@ -22,6 +22,7 @@ from s3lake.records.schema.columns.details import MAP_ENTRY, NAME_SPACE, REQUIRE
 from s3lake.records.schema.columns.types import (
     MOST_DIGITS,
     MOST_LEVELS,
+    TOO_DEEP,
     Decimal,
     List,
     Map,
@@ -159,11 +160,9 @@ def compile_schema(
 
 def _node(document: Any, path: str, level: int, way: _Way) -> _Node:
     if not isinstance(document, dict) or not isinstance(document.get("type"), str):
-        raise SchemaError(
-            f"{path} is not a Connect schema: an object with a type is expected; or set the converter to json"
-        )
+        raise SchemaError(f"{path} is not a Connect schema: expected an object with a type; or use converter json")
     if level > MOST_LEVELS:
-        raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+        raise SchemaError(f"{path} {TOO_DEEP}; use bytes")
     type_name, name = document["type"], document.get("name")
     if name is not None and not isinstance(name, str):
         raise SchemaError(f"{path}.name is {name!r}: a text is expected")

@@ -377,7 +377,8 @@ def test_looking_stages_nothing_and_refuses_nothing(bucket: TaskBucket) -> None:
 
 def test_a_conflict_with_the_sinks_columns_is_a_record_error(bucket: TaskBucket) -> None:
     refused = run_task(build_task(bucket, {"n": "int64"}, **PARQUET), [*number_records(1), TaskRecord(b'{"n":"x"}')])
-    assert refused == Refused(0, 1, "convert", "field 'n' is string, the sink's files have int64")
+    remedy = "have the producer keep to one type, or use format json, which has no columns"
+    assert refused == Refused(0, 1, "convert", f"field 'n' is string, the sink's files have int64: {remedy}")
 
 
 def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: TaskBucket) -> None:

@@ -33,7 +33,10 @@ def read(
 def test_a_record_with_one_field_too_many_is_refused_with_the_reason() -> None:
     rows, found, refused = read([{"a": 1, "b": 2}, {"a": 1, "c": 3, "d": 4}, {"c": 5}], most=3)
     assert (rows, list(found)) == (2, ["a", "b", "c"])
-    assert refused == {1: "with its fields the files would have 4 columns, and max_columns allows 3"}
+    assert refused == {
+        1: "with its fields the files would have 4 columns, and max_columns allows 3: set a larger max_columns, or use "
+        "format json, which has no columns"
+    }
 
 
 def test_fields_within_objects_and_lists_of_objects_count() -> None:

@@ -23,6 +23,7 @@ from s3lake.records.schema.columns.details import REQUIRED, Detail, format_prope
 from s3lake.records.schema.columns.types import (
     MOST_DIGITS,
     MOST_LEVELS,
+    TOO_DEEP,
     UNKNOWN,
     Decimal,
     List,
@@ -171,7 +172,7 @@ class _NamedTypes:
     def read(self, schema: Any, path: str, level: int) -> SchemaNode:
         self.nodes += 1
         if level > MOST_LEVELS:
-            raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+            raise SchemaError(f"{path} {TOO_DEEP}; use bytes")
         if self.nodes > _NODES:
             raise SchemaError(f"the schema has more than {_NODES} parts")
         match schema:

@@ -53,7 +53,7 @@ def explain_unsupported(columns: Columns, rule: Rule) -> str | None:
             if not isinstance(type, Primitive | Decimal | Unknown):
                 return f"field {name!r} is {format_type(type)}, which a row of CSV cannot hold: use another format"
     elif rule == "avro" and (path := find_illegal_name(drop_empty(columns))):
-        return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
+        return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first: rename it"
     elif rule == "iceberg":
         columns = drop_empty(columns)
         if LANDED_HOUR in columns:

@@ -25,6 +25,8 @@ MOST_TEXT_DIGITS = 76
 MOST_LEVELS = 32
 """How deep types nest: Parquet's readers go to 100 levels, of which a list takes two."""
 
+TOO_DEEP = f"nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse"
+
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _SEPARATORS = re.compile(r'[.\[\]{}"]')
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 
 from s3lake.records.schema.columns.types import (
-    MOST_LEVELS,
+    TOO_DEEP,
     UNKNOWN,
     Columns,
     List,
@@ -38,8 +38,12 @@ LEGAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """A name that Avro allows."""
 
 
+USE_JSON = "or use format json, which has no columns"
+"""The remedy that is always there: a line of JSON holds every value."""
+
+
 class Conflict(ValueError):
-    """Two types that have nothing in common; the message names the field and both."""
+    """Two types that have nothing in common; the message names the field, both, and what to do."""
 
 
 def unify_types(recorded: Type, other: Type, path: str = "") -> Type:
@@ -68,7 +72,8 @@ def unify_types(recorded: Type, other: Type, path: str = "") -> Type:
         return other if _drop_empty(other) != UNKNOWN else UNKNOWN
     if _drop_empty(other) == UNKNOWN:
         return recorded
-    raise Conflict(f"field {path!r} is {format_type(other)}, the sink's files have {format_type(present)}")
+    types = f"is {format_type(other)}, the sink's files have {format_type(present)}"
+    raise Conflict(f"field {path!r} {types}: have the producer keep to one type, {USE_JSON}")
 
 
 def try_unify(recorded: Type, other: Type) -> Type | None:
@@ -179,12 +184,13 @@ def check_column_limit(columns: Columns, recorded: Columns, most: int) -> str | 
     count = count_leaf_columns(columns)
     if count <= max(most, count_leaf_columns(recorded)):
         return None
-    return f"with its fields the files would have {count} columns, and max_columns allows {most}"
+    limit = f"max_columns allows {most}: set a larger max_columns, {USE_JSON}"
+    return f"with its fields the files would have {count} columns, and {limit}"
 
 
 def make_depth_error(path: str) -> Conflict:
     """Return the error of a value that nests beyond `MOST_LEVELS`."""
-    return Conflict(f"field {path[:80]!r}… nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+    return Conflict(f"field {path[:80]!r}… {TOO_DEEP}: have the producer flatten it, {USE_JSON}")
 
 
 def format_type(type: Type) -> str:

@@ -123,7 +123,7 @@ def _require_distinct(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(fields):
         names = [name for name, _ in fields]
         twice = next(name for position, name in enumerate(names) if name in names[:position])
-        raise TransformError(f"two fields would be called {twice!r}")
+        raise TransformError(f"two fields would be called {twice!r}: rename or leave out one of them before")
     return value
 
 

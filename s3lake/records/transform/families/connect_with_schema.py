@@ -104,7 +104,7 @@ def replace_field(
 
 def _add(members: dict[str, Member], name: str, member: Member) -> None:
     if name in members:
-        raise TransformError(f"two fields would be called {name!r}")
+        raise TransformError(f"two fields would be called {name!r}: rename or leave out one of them before")
     members[name] = member
 
 

@@ -109,7 +109,8 @@ def test_nothing_but_tombstones_without_any_other_column_is_refused() -> None:
 def test_a_conflict_names_the_part_and_keeps_the_other_rows_together() -> None:
     records = batch(b'{"a":1}', b'{"a":"x"}', b'{"a":2}', keys=[b"k0", b"k1", b"k2"], headers=[None] * 3)
     converted = convert_batch(conversion("parquet"), records, {})
-    assert converted.refused == {1: "field 'value.a' is string, the sink's files have int64"}
+    remedy = "have the producer keep to one type, or use format json, which has no columns"
+    assert converted.refused == {1: f"field 'value.a' is string, the sink's files have int64: {remedy}"}
     assert [(row["key"], row["value"]["a"], row["metadata"]["offset"]) for row in table(converted)] == [
         ("k0", 1, 100),
         ("k2", 2, 102),

@@ -105,10 +105,11 @@ def test_lists_and_objects_that_hold_nothing_have_no_type_together() -> None:
         ),
     ],
 )
-def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, message: str) -> None:
+def test_a_conflict_names_the_field_both_types_and_the_remedy(one: Any, other: Any, message: str) -> None:
     with pytest.raises(Conflict) as conflict:
         unify_types(type_of(one), type_of(other), "a")
-    assert str(conflict.value) == message
+    remedy = "have the producer keep to one type, or use format json, which has no columns"
+    assert str(conflict.value) == f"{message}: {remedy}"
 
 
 def test_the_first_task_decides_and_new_fields_are_kept_when_tasks_disagree() -> None:

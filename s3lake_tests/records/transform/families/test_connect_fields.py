@@ -255,8 +255,18 @@ def test_cast_changes_the_type_of_a_field_or_of_the_value(value: Any, kind: str,
 @pytest.mark.parametrize(
     ("value", "name", "options", "why"),
     [
-        ({"a": 1, "b": 2}, "ReplaceField", {"renames": "a:b"}, "two fields would be called 'b'"),
-        ({"a": {"b": 1}, "a.b": 2}, "Flatten", {}, "two fields would be called 'a.b'"),
+        (
+            {"a": 1, "b": 2},
+            "ReplaceField",
+            {"renames": "a:b"},
+            "two fields would be called 'b': rename or leave out one of them before",
+        ),
+        (
+            {"a": {"b": 1}, "a.b": 2},
+            "Flatten",
+            {},
+            "two fields would be called 'a.b': rename or leave out one of them before",
+        ),
         (
             {"a": {"b": 1}},
             "ExtractField",

@@ -104,7 +104,7 @@ def test_replace_field_leaves_fields_out_and_renames_others_with_their_types() -
 
 def test_replace_field_refuses_two_fields_of_one_name() -> None:
     reason = refusal_described(ORDER, PAYLOAD, smt("ReplaceField$Value", {"renames": "at:day"}))
-    assert reason.endswith("two fields would be called 'day'")
+    assert reason.endswith("two fields would be called 'day': rename or leave out one of them before")
 
 
 @pytest.mark.parametrize(

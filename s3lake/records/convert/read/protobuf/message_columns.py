@@ -22,6 +22,7 @@ from s3lake.records.schema.columns.types import (
     MOST_DIGITS,
     MOST_LEVELS,
     PLACEHOLDER,
+    TOO_DEEP,
     Decimal,
     List,
     Map,
@@ -84,7 +85,7 @@ def make_message_column(
         )
     inside = (*inside, descriptor.full_name)
     if len(inside) > MOST_LEVELS:
-        raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+        raise SchemaError(f"{path} {TOO_DEEP}; use bytes")
     oneofs, fields = list_fields(descriptor)
     members: dict[str, tuple[Get, MessageColumn]] = {}
     for column, oneof in oneofs.items():

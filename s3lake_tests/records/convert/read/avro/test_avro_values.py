@@ -19,6 +19,7 @@ from s3lake_tests.records.convert.batches import batch, parts
 from s3lake_tests.records.schema.registry.server import SchemaRegistry, framed, serving
 
 UTC = datetime.timezone.utc
+DEEP = '{"type":"array","items":' * 33 + '"int"' + "}" * 33
 
 
 def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "skip", **more: Any) -> Conversion:
@@ -133,6 +134,7 @@ def test_a_value_that_does_not_fit_its_schema_or_has_none_is_a_record_error(
             '{"type": ["null", "string"]} has another schema as its type',
         ),
         ({"type": "array", "items": {"type": {"type": "int"}}}, "", "write the inner schema alone"),
+        (DEEP, "", "nests deeper than 32 levels, which Parquet's readers refuse; use bytes"),
         (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is not valid Avro"),

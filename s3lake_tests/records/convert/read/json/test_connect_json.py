@@ -80,7 +80,7 @@ def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, expected: s
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ("v1", "schema is not a Connect schema: an object with a type is expected; or set the converter to json"),
+        ("v1", "schema is not a Connect schema: expected an object with a type; or use converter json"),
         ({"type": "int"}, "schema.type 'int' is not known: there are boolean, int8"),
         (struct({"type": "int32"}), "schema.fields[0].field is None"),
         (struct(field("a", "int32"), field("a", "int32")), "schema.fields[1].field is 'a'"),
@@ -102,6 +102,13 @@ def test_a_decimal_that_is_none_is_a_record_error() -> None:
     assert "no decimal: base64 of its bytes, or a number" in refusal(schema, {"a": "?"})
     assert "does not fit decimal(38,2)" in refusal(schema, b'{"a":0.001}')
     assert "an exponent beyond all bounds" in refusal(schema, b'{"a":1e%s}' % (b"9" * 20))
+
+
+def test_a_schema_that_is_too_deep_for_columns_is_a_record_error() -> None:
+    schema: Any = {"type": "string"}
+    for _ in range(33):
+        schema = {"type": "array", "items": schema}
+    assert refusal(schema, []).endswith("nests deeper than 32 levels, which Parquet's readers refuse; use bytes")
 
 
 def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:

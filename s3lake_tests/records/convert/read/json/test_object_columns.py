@@ -84,6 +84,9 @@ def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value:
     assert batch.to_pylist() == [{"a": 1}]
 
 
+KEEP_ONE_TYPE = ": have the producer keep to one type, or use format json, which has no columns"
+
+
 @pytest.mark.parametrize(
     ("known", "value", "message"),
     [
@@ -98,7 +101,7 @@ def test_a_value_that_is_not_an_object_is_refused_before_pyarrow_reads_it(value:
 )
 def test_a_conflict_refuses_its_record_and_no_other(known: Document, value: Any, message: str) -> None:
     batch, columns, refused = read_objects(binary({"k": 1}, value, {"k": 2}), known)
-    assert refused == {1: message}
+    assert refused == {1: message + KEEP_ONE_TYPE}
     assert [row["k"] for row in batch.to_pylist()] == [1, 2]
     assert columns == {**known, "k": "int64"}
 
@@ -106,7 +109,7 @@ def test_a_conflict_refuses_its_record_and_no_other(known: Document, value: Any,
 def test_within_a_batch_the_first_type_decides() -> None:
     batch, columns, refused = read_objects(binary({"a": 1}, {"a": "x"}, {"a": 2}), {})
     assert (batch.to_pylist(), columns) == ([{"a": 1}, {"a": 2}], {"a": "int64"})
-    assert refused == {1: "field 'a' is string, the sink's files have int64"}
+    assert refused == {1: "field 'a' is string, the sink's files have int64" + KEEP_ONE_TYPE}
 
 
 @pytest.mark.parametrize("known", [{}, {"a": "int64"}])
@@ -131,12 +134,17 @@ def test_a_number_beyond_a_double_is_refused(number: bytes) -> None:
         assert "number is beyond a double" in refused[1]
 
 
+READERS = "which Parquet's readers refuse"
+
+
 @pytest.mark.parametrize("depth", [33, 500, 900])
 def test_deep_nesting_is_refused(depth: int) -> None:
     objects = b'{"a":' * depth + b"1" + b"}" * depth
     lists = b'{"a":' + b"[" * depth + b"]" * depth + b"}"
     batch, _, refused = read_objects(binary({"k": 1}, objects, lists, {"k": 2}), {})
+    remedy = "have the producer flatten it, or use format json, which has no columns"
     assert set(refused) == {1, 2}
+    assert all(reason.endswith(f"nests deeper than 32 levels, {READERS}: {remedy}") for reason in refused.values())
     assert batch.to_pylist() == [{"k": 1}, {"k": 2}]
 
 

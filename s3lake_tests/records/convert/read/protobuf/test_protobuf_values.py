@@ -239,6 +239,10 @@ def test_a_descriptor_set_needs_no_registry() -> None:
     [
         ("message A { A a = 1; }", "A.a is A inside of itself: recursive schemas are not supported; use bytes"),
         ("message A { B b = 1; }", '"B" is not defined'),
+        (
+            " ".join(f"message A{level} {{ A{level + 1} a = 1; }}" for level in range(33)) + "message A33 {}",
+            "nests deeper than 32 levels, which Parquet's readers refuse; use bytes",
+        ),
         ('import "x.proto"; message A { int32 a = 1; }', "x.proto"),
         (
             "message A { int32 a_0 = 1; oneof a { int32 y = 2; } }",
