@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _COMPILED_S = 60
 _MAIN = "s3lake-schema.proto"
+_MISSING_IMPORT = re.compile("File not found|it has not been loaded")
+_REGISTER_IMPORT = ". Register each file that it imports as a reference of the schema, by the path in the import"
 _UNMAPPABLE = re.compile(r"[=:;\x00-\x1f\x7f]")
 _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 """Numbers of members in descriptor.proto, of which the path to a comment is made."""
@@ -217,7 +219,7 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
         for number, name in enumerate(files):
             errors = errors.replace(f"{directory}/{number}.proto", name)
         words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
-        raise SchemaError(f"it is not valid Protobuf: {' '.join(words or [errors])[:300]}")
+        raise SchemaError(_explain_invalid(" ".join(words or [errors])))
     descriptors = descriptor_pb2.FileDescriptorSet()
     descriptors.ParseFromString(ran.stdout)
     return descriptors
@@ -248,8 +250,13 @@ def _pool(files: Any) -> Any:
         for file in files.file:
             add(file)
     except TypeError as error:
-        raise SchemaError(f"it is not valid Protobuf: {error}"[:300]) from None
+        raise SchemaError(_explain_invalid(str(error))) from None
     return pool
+
+
+def _explain_invalid(errors: str) -> str:
+    remedy = _REGISTER_IMPORT if _MISSING_IMPORT.search(errors) else ""
+    return f"it is not valid Protobuf: {errors[:300]}{remedy}"
 
 
 @functools.cache

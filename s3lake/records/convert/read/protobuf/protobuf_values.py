@@ -111,6 +111,13 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
     raise ValueError(f"the indexes of the message, which are before the data, end too early: {_EXPECTED}")
 
 
+_UNREADABLE = (
+    ". It is cut off, is another message, or has a text that is not UTF-8, which needs a field of bytes: correct the "
+    "producer"
+)
+"""The causes, which the parser does not tell apart."""
+
+
 def _read_messages(
     reader: _MessageReader, rows: Sequence[int], data: Sequence[bytes], gathering: Gathering, left_out: Counter[str]
 ) -> Refusals:
@@ -126,7 +133,7 @@ def _read_messages(
             message, unknown[row] = reader.messages.read(value)
             messages.append(message)
         except DecodeError as error:
-            refused[row] = f"the data is not a {reader.schema.name}: {error}"[:300]
+            refused[row] = f"the data is not a {reader.schema.name}: {error}"[:300] + _UNREADABLE
     kept = [row for row in rows if row not in refused] if refused else rows
     array, misfits = arrays.build_each(reader.build, messages)
     if misfits:

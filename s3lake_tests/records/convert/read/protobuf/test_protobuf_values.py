@@ -98,6 +98,7 @@ def test_only_the_value_that_is_not_a_message_is_refused(registry: SchemaRegistr
     assert [part.streams["data"].num_rows for part in found.parts] == [1]
     reasons = [found.refused[row] for row in range(1, 8)]
     assert "the data is not a shop.Order" in reasons[0]
+    assert "or has a text that is not UTF-8, which needs a field of bytes: correct the producer" in reasons[0]
     assert "field 'u64' does not fit int64" in reasons[1]
     assert "the indexes before the data are 7, and it has no message there; it has 0 (Other), " in reasons[2]
     assert reasons[2].endswith("Let the producer register the schema that it writes with")
@@ -234,6 +235,18 @@ def test_a_descriptor_set_needs_no_registry() -> None:
     )
 
 
+REGISTER = ". Register each file that it imports as a reference of the schema, by the path in the import"
+
+
+def test_a_descriptor_without_what_it_imports_is_a_record_error_with_the_remedy(registry: SchemaRegistry) -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", dependency=["x.proto"])
+    file.message_type.add(name="A")
+    number = registry.add(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+    (reason,) = convert_batch(conversion(registry), batch(framed(number, b"\0\x08\x01")), {}).refused.values()
+    assert "'x.proto'" in reason
+    assert reason.endswith(REGISTER)
+
+
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
@@ -243,7 +256,8 @@ def test_a_descriptor_set_needs_no_registry() -> None:
             " ".join(f"message A{level} {{ A{level + 1} a = 1; }}" for level in range(33)) + "message A33 {}",
             "nests deeper than 32 levels, which Parquet's readers refuse; use bytes",
         ),
-        ('import "x.proto"; message A { int32 a = 1; }', "x.proto"),
+        ('import "x.proto"; message A { int32 a = 1; }', "x.proto: File not found."),
+        ('import "x.proto"; message A { int32 a = 1; }', f"had errors.{REGISTER}"),
         (
             "message A { int32 a_0 = 1; oneof a { int32 y = 2; } }",
             "A has a oneof a, whose column is a_0, and a field a_0: rename one of them",
