@@ -15,7 +15,7 @@ from s3lake.text.option_values import did_you_mean, suggest
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
-"""The Lenses document's defaults, and the meaning of a key that a connector's file lacks: no native default."""
+"""The defaults of Lenses' documentation, and the meaning of a key that a connector's file lacks: no native default."""
 
 _NO_EFFECT = {
     "config.action.reload": "values of secrets are read when a run starts",
@@ -204,7 +204,7 @@ def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
 
 
 def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:
-    """Note that the document is followed where the connector does otherwise, unless the file sets `path`."""
+    """Note that the connector differs from its documentation, which is followed unless the file sets `path`."""
     remedy = f"{message}: write s3lake.{path}={value} for that"
     keys.report.notice(at, remedy, (str(sink.get("name")), path))
 

@@ -143,9 +143,9 @@ class Flush(ConfigModel):
 class Envelope(ConfigModel):
     """The parts of a record in a row, and how they are arranged.
 
-    `record` is the Lenses document's structure: `key`, `value`, `headers` and `metadata` (topic, partition, offset,
-    timestamp), each of which can be left out. `flat` is Aiven's: the fields in the order given, one member or column
-    each. `iggy` is the Iggy S3 sink's line.
+    `record` is the structure of Lenses' documentation: `key`, `value`, `headers` and `metadata` (topic, partition,
+    offset, timestamp), each of which can be left out. `flat` is Aiven's: the fields in the order given, one member or
+    column each. `iggy` is the Iggy S3 sink's line.
 
     Attributes:
         style: `record`: named parts; `flat`: columns next to the value; `iggy`: Iggy's.

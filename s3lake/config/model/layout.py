@@ -105,7 +105,7 @@ class Time(ConfigModel):
 
 
 class Layout(ConfigModel):
-    """The rule that gives an object its key: a template, or the Lenses document's elements.
+    """The rule that gives an object its key: a template, or the elements of Lenses' documentation.
 
     Attributes:
         partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.

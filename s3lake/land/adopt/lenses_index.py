@@ -1,4 +1,4 @@
-"""The Lenses connector's locks, version 10 and later: how far each topic-partition has landed (lenses.md 5.1)."""
+"""The Lenses connector's locks, version 10 and later: how far each topic-partition has landed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic-partition and offset in the keys of a connector's objects (lenses.md 1.1 to 1.3, confluent_aiven_iggy.md)."""
+"""Topic-partition and offset in the keys of a connector's objects."""
 
 from __future__ import annotations
 

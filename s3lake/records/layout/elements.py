@@ -1,7 +1,7 @@
 """The texts of the elements of keys for a batch of records, and the reasons why a record has none.
 
 A value field that is null or missing is `missing`; a missing header, and any value that is not a primitive, is a record
-error. Source: compatibility.md, Object keys.
+error.
 """
 
 from __future__ import annotations

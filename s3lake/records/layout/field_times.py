@@ -1,6 +1,6 @@
 """The time in a field of a value, for keys: a number, digits, or a text.
 
-Source: compatibility.md, Object keys; Connect's RecordFieldTimestampExtractor takes every number as milliseconds.
+Connect's RecordFieldTimestampExtractor takes every number as milliseconds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A group is the key with open gaps. Two records are in one group if their keys differ only in the file's numbers and the
 mark of the commit. Most keys are known before a file's first byte, so that uploads stream; keys with numbers of the
-closed file are `deferred`. Source: the four documents, and compatibility.md, Object keys.
+closed file are `deferred`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An element is a field of the value (`a.b.c` or `_value.a`), `_key`, `_key.a`, `_header.h`, `_topic`, `_partition` or
 `_date.<pattern>`. A name in backquotes is one name, also with dots: `` `a.b` ``.
-Source: the Lenses document, PARTITIONBY, and compatibility.md, Object keys.
+Source: PARTITIONBY in Lenses' documentation.
 """
 
 from __future__ import annotations

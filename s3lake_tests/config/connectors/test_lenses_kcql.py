@@ -23,7 +23,7 @@ def refused(text: str) -> KcqlError:
     return error.value
 
 
-# Vectors of reference/lenses.md 2.6
+# KCQL of the connector's tests, and what its parser made of others
 
 
 @pytest.mark.parametrize("between", [";", "; ", ";\n", " ;; \n"])

@@ -1,4 +1,4 @@
-"""Lenses' S3 sink: what each key and property becomes, and the keys of objects of reference/lenses.md 1.6."""
+"""Lenses' S3 sink: what each key and property becomes, and the keys of objects."""
 
 import pytest
 
@@ -28,8 +28,8 @@ def load(changes: str, **environment: str) -> LoadedConfig:
     return bases.load(bases.LENSES, settings, **environment)
 
 
-# Keys of objects: rows 1 to 40 of the table, with the first record's offset and the topic directory that the document
-# promises (compatibility.md, Object keys)
+# Keys of objects from the connector's tests, and from runs of it, with the first record's offset and the topic's
+# directory, which its documentation promises
 KEYS = """
 kcql=PROPERTIES('flush.count'=1) | => raw/demo/1/000000000002.json
 kcql=STOREAS `CSV_WITHHEADERS` | => raw/demo/1/000000000002.csv

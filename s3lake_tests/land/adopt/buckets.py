@@ -46,7 +46,7 @@ def put(store, key, body):
 
 
 def lock(committed, pending=None, operations=()):
-    """A lock's document, written as in reference/lenses.md 5.2."""
+    """A lock's document, as the connector writes it."""
     state = None if pending is None else {"pendingOffset": pending, "pendingOperations": list(operations)}
     return {"owner": "8a2a", "committedOffset": committed, "pendingState": state}
 

@@ -1,6 +1,6 @@
 """A Lenses connector that crashes after any of its requests, and s3lake that continues: every record exactly once.
 
-The connector is written down from reference/lenses.md 5.3 (its commit of one file) and 4.2 (what it reports).
+The connector is written down after its source: its commit of one file, and what it reports.
 """
 
 import json

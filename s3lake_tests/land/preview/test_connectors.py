@@ -1,4 +1,4 @@
-"""`s3lake preview` on the four documents: the keys that they state, and what the files hold."""
+"""`s3lake preview` on the configurations of `config/documents.py`: the keys of objects, and what these hold."""
 
 import gzip
 import json

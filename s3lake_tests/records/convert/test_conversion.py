@@ -95,7 +95,7 @@ def test_columns_grow_only_for_json_in_parquet() -> None:
     assert not conversion("json", "json").has_columns
 
 
-# Beyond 64 bits an integer is a double, which test_json_table.py holds.
+# Beyond 64 bits an integer is a double, which `read/json/test_exact_integers.py` tests.
 _good = st.integers(-(2**63), 2**63 - 1).map(lambda number: json.dumps({"n": number}).encode())
 _bad = st.sampled_from([b"", b"{", b"\xff", b'{"n":1}{"n":2}', b"\n", b"[1,", b'{"n":"x\ny"}'])
 _others = st.sampled_from([b"7", b"[1]", b'"x"', b'{"n":"text"}', b'{"n":null}', b'{"m":{"n":[1]}}', b"{}"])

@@ -62,8 +62,8 @@ def test_a_field_keeps_its_characters(text: str) -> None:
     assert made == f"t/string={text}/t#0#0000000000.avro"
 
 
-# Lenses: the names that the connector really gives (reference/lenses.md 1.6), but 38: each length has its default on
-# its own (compatibility.md), and 11: each file fills on its own; the connector drags a directory's siblings along.
+# Lenses: the names that the connector really gives, but 38: each length has its default on its own, and 11: each file
+# fills on its own; the connector drags a directory's siblings along.
 
 THREE = "; ".join(f"offset: {n}, timestamp: {n}, partition: 1" for n in range(3))
 SIX = "; ".join(

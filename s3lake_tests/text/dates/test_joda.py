@@ -1,4 +1,4 @@
-"""Joda's patterns: the executed vectors of the reference (confluent_aiven_iggy.md 1.4 and 1.5), and what is refused."""
+"""Joda's patterns: what Joda-Time printed for each, and what is refused."""
 
 import re
 from datetime import datetime, timezone

@@ -2,7 +2,7 @@
 
 Spark gets the words of the configuration as they are, because a parser that writes them again may leave a part out.
 The parser's tree only decides whether they are allowed: what is not known to be an expression over one record is
-refused. Fields that the select list only names never reach Spark: `projection.py` copies their bytes.
+refused. Fields that the select list only names never reach Spark: `query.py` copies their bytes.
 """
 
 from __future__ import annotations
