@@ -54,11 +54,10 @@ class Errors(ConfigModel):
         max_retries: how often a micro-batch is tried again after a transient error.
         retry_interval: seconds before each.
         retry_timeout: the time in seconds for which an unanswered request to the Schema Registry is repeated before
-            its micro-batch
-            fails; null without end.
+            its micro-batch fails; None for no end.
         retry_delay: seconds between two of them, at most.
-        log: a line for each refused record in the log of the worker that read it: its offset, stage and `reason`, the
-            rest of its `place` too, which is its timestamp, or `none`.
+        log: the line that the worker's log gets for each refused record. `none`: no line. `reason`: its topic-partition
+            and offset, the stage that refused it, and why. `place`: the same with its timestamp.
         threshold: the threshold above which the check `dead_letters` of an hour fails.
         samples: what Dagster gets of some dead letters: their `places`, or some of their `contents` too, without the
             values of fields with a secret's name.

@@ -35,7 +35,8 @@ class Format(ConfigModel):
 
     Attributes:
         type: the type of the files.
-        codec: the compression of the whole file, or of a table's pages; None for the format's own default.
+        codec: the compression of the whole file, or of a table's pages; without it the format's own default, which is
+            `none` for json.
         level: the level of the codec, if it has levels.
         header: whether a CSV file begins with the names of its columns.
         connect_properties: whether the schema of an Avro file keeps the properties `connect.*` of the producer's.

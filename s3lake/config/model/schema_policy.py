@@ -39,9 +39,8 @@ class SchemaPolicy(ConfigModel):
         required: fields that every value has and that are not null, as `order.id`; a record without one is refused.
         rules: a JSON Schema that every value fits, as format json would write it; else its record is refused.
         compatibility: the compatibility of schemas that come with records. `none`: each has files of its own.
-            `backward`, `full`: a
-            record goes into files of a schema that has all of its fields. `forward`: a record goes into files of a
-            schema that lacks some of its fields, which are left out, and counted.
+            `backward`, `full`: a record goes into files of a schema that has all of its fields. `forward`: a record
+            goes into files of a schema that lacks some of its fields, which are left out, and counted.
         gate: the conditions of a commit.
     """
 
