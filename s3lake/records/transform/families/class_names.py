@@ -18,18 +18,19 @@ from s3lake.records.transform.families import (
     tombstones,
     topic_names,
 )
+from s3lake.records.transform.families.java_packages import (
+    AIVEN,
+    CONFLUENT,
+    CONNECT,
+    CUSTENBORDER,
+    DEBEZIUM,
+    ICEBERG,
+    LENSES,
+)
 from s3lake.records.transform.families.unsupported import find_remedy
 from s3lake.records.transform.step.option_reader import OptionReader
 from s3lake.records.transform.step.record import Step, later
 from s3lake.text.option_values import did_you_mean, parse_bool
-
-_CONNECT = "org.apache.kafka.connect.transforms."
-_LENSES = "io.lenses.connect.smt.header."
-_DEBEZIUM = "io.debezium.transforms."
-_CONFLUENT = "io.confluent.connect.transforms."
-_AIVEN = "io.aiven.kafka.connect.transforms."
-_ICEBERG = ("org.apache.iceberg.connect.transforms.", "io.tabular.iceberg.connect.transforms.")
-_CUSTENBORDER = "com.github.jcustenborder.kafka.connect.transform.common."
 
 Factory = Callable[..., Step]
 _OF_A_SIDE: dict[str, Factory] = {
@@ -76,29 +77,29 @@ _OF_ICEBERG: dict[str, Factory] = {
     "KafkaMetadataTransform": iceberg.insert_metadata,
 }
 _OF_OTHERS: dict[str, Factory] = {
-    f"{_AIVEN}ExtractTopicFromSchemaName$Value": topic_names.extract_topic_from_schema_name,
-    f"{_AIVEN}MakeTombstone": tombstones.make_tombstone,
-    f"{_AIVEN}TombstoneHandler": tombstones.handle_tombstones_of_aiven,
-    f"{_CONFLUENT}ExtractTopic$Header": topic_names.extract_topic_of_header,
-    f"{_CONFLUENT}TombstoneHandler": tombstones.handle_tombstones_of_confluent,
+    f"{AIVEN}ExtractTopicFromSchemaName$Value": topic_names.extract_topic_from_schema_name,
+    f"{AIVEN}MakeTombstone": tombstones.make_tombstone,
+    f"{AIVEN}TombstoneHandler": tombstones.handle_tombstones_of_aiven,
+    f"{CONFLUENT}ExtractTopic$Header": topic_names.extract_topic_of_header,
+    f"{CONFLUENT}TombstoneHandler": tombstones.handle_tombstones_of_confluent,
     **{
         f"{package}{name}${side.title()}": partial(make, side=side)
         for package, name, make in (
-            (_AIVEN, "ExtractTopic", topic_names.extract_topic_of_aiven),
-            (_CONFLUENT, "Drop", tombstones.drop_side),
-            (_CONFLUENT, "ExtractTopic", topic_names.extract_topic_of_confluent),
-            (_CUSTENBORDER, "SchemaNameToTopic", topic_names.name_topic_by_schema),
+            (AIVEN, "ExtractTopic", topic_names.extract_topic_of_aiven),
+            (CONFLUENT, "Drop", tombstones.drop_side),
+            (CONFLUENT, "ExtractTopic", topic_names.extract_topic_of_confluent),
+            (CUSTENBORDER, "SchemaNameToTopic", topic_names.name_topic_by_schema),
         )
         for side in ("key", "value")
     },
 }
 TRANSFORMS: dict[str, Factory] = {
-    **{f"{_CONNECT}{name}$Key": partial(make, side="key") for name, make in _OF_A_SIDE.items()},
-    **{f"{_CONNECT}{name}$Value": partial(make, side="value") for name, make in _OF_A_SIDE.items()},
-    **{f"{_CONNECT}{name}": make for name, make in _OF_A_RECORD.items()},
-    **{f"{_LENSES}{name}": make for name, make in _OF_LENSES.items()},
-    **{f"{_DEBEZIUM}{name}": make for name, make in _OF_DEBEZIUM.items()},
-    **{f"{package}{name}": make for package in _ICEBERG for name, make in _OF_ICEBERG.items()},
+    **{f"{CONNECT}{name}$Key": partial(make, side="key") for name, make in _OF_A_SIDE.items()},
+    **{f"{CONNECT}{name}$Value": partial(make, side="value") for name, make in _OF_A_SIDE.items()},
+    **{f"{CONNECT}{name}": make for name, make in _OF_A_RECORD.items()},
+    **{f"{LENSES}{name}": make for name, make in _OF_LENSES.items()},
+    **{f"{DEBEZIUM}{name}": make for name, make in _OF_DEBEZIUM.items()},
+    **{f"{package}{name}": make for package in ICEBERG for name, make in _OF_ICEBERG.items()},
     **_OF_OTHERS,
     "iggy.add_fields": iggy.add_fields,
     "iggy.delete_fields": iggy.delete_fields,
@@ -107,9 +108,9 @@ TRANSFORMS: dict[str, Factory] = {
     "iggy.update_fields": iggy.update_fields,
 }
 PREDICATES: dict[str, Factory] = {
-    f"{_CONNECT}predicates.HasHeaderKey": connect.has_header_key,
-    f"{_CONNECT}predicates.RecordIsTombstone": connect.record_is_tombstone,
-    f"{_CONNECT}predicates.TopicNameMatches": connect.topic_name_matches,
+    f"{CONNECT}predicates.HasHeaderKey": connect.has_header_key,
+    f"{CONNECT}predicates.RecordIsTombstone": connect.record_is_tombstone,
+    f"{CONNECT}predicates.TopicNameMatches": connect.topic_name_matches,
 }
 _CONVERTED = "s3lake reads JSON, text and bytes: take it out, and set the sink's converter"
 _NO_MEANING = {
@@ -142,7 +143,7 @@ def build_step(
     name = find_full_name(type_name, factories)
     options = OptionReader(settings, position, exact=exact)
     step = factories[name](options)
-    if factories is TRANSFORMS and name.startswith(_CONNECT):
+    if factories is TRANSFORMS and name.startswith(CONNECT):
         step = _read_null_default(step, options)
     options.finish()
     return step, options.notices
@@ -179,14 +180,14 @@ def find_full_name(type_name: str, factories: Mapping[str, Factory]) -> str:
     if type_name in factories:
         return type_name
     name = shorten(type_name)
-    if name in _NO_MEANING and type_name in (name, _LENSES + name):
+    if name in _NO_MEANING and type_name in (name, LENSES + name):
         raise UnknownTypeError(f"{type_name} has no meaning here: {_NO_MEANING[name]}")
     remedy = None if f"{type_name}$Key" in factories else find_remedy(type_name)
     if remedy and "." in type_name:
         raise UnknownTypeError(f"{type_name} is not a transform of s3lake: {remedy}")
     names = [shorten(full_name) for full_name in factories]
     if f"{name}$Key" in names:
-        other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in factories else ""
+        other = f", or {LENSES}{name} (Lenses')" if f"{LENSES}{name}" in factories else ""
         raise UnknownTypeError(f"{type_name!r} does not name what it changes: write {name}$Value or {name}$Key{other}")
     same = [full_name for full_name in factories if shorten(full_name) == type_name]
     if len({factories[full_name] for full_name in same}) > 1:
