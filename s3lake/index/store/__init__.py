@@ -3,6 +3,7 @@
 A conditional request returns that its condition failed; every other failure is an exception of `errors.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -54,6 +55,26 @@ class Store(Protocol):
     """
 
     bucket: str
+
+    @property
+    def endpoint(self) -> str | None:
+        """The place of the store, for messages; None in memory: such a store is tried every time."""
+        ...
+
+    @property
+    def requirements(self) -> str:
+        """The settings of `s3.objects` that it has to apply, empty if there are none."""
+        ...
+
+    @property
+    def requests(self) -> Counter[str]:
+        """The requests so far by operation name, repetitions included."""
+        ...
+
+    @property
+    def retries(self) -> int:
+        """How many of the requests were repetitions."""
+        ...
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         """Return the object, with `span` only these bytes of it. Return None if it is missing, or has none of them."""
@@ -116,6 +137,10 @@ class Store(Protocol):
 
         MinIO names only uploads of one whole key, and of a key that a page of 1,000 ends with the rest is skipped.
         """
+        ...
+
+    def find_ignored(self, key: str) -> Sequence[str]:
+        """Return the settings of `requirements` that the store ignored when it created the object."""
         ...
 
     def console_url(self, prefix: str) -> str | None:

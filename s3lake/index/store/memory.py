@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -29,9 +30,13 @@ class MemoryStore:
     """
 
     overwrites = False
+    endpoint: str | None = None
+    requirements = ""
+    retries = 0
 
     def __init__(self, bucket: str = "memory") -> None:
         self.bucket = bucket
+        self.requests: Counter[str] = Counter()
         self.objects: dict[str, tuple[bytes, Head]] = {}
         self.uploads: dict[str, _Upload] = {}
         self.tagged: dict[str, tuple[int, int, int]] = {}
@@ -108,6 +113,9 @@ class MemoryStore:
     def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         begun = [PendingUpload(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
         return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=attrgetter("key")))
+
+    def find_ignored(self, key: str) -> Sequence[str]:  # noqa: ARG002
+        return []
 
     def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
         return None

@@ -13,7 +13,6 @@ from functools import partial
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.index.store import COMMIT, Document, Store
-from s3lake.index.store.s3_store import S3Store
 
 _log = logging.getLogger(__name__)
 _trying = threading.Lock()
@@ -47,7 +46,7 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
     """Try the store at this place, unless this process did, or another one within a day, or refused it minutes ago.
 
     Args:
-        store: the bucket. A store without an `endpoint` is tried every time.
+        store: the bucket. A store in memory is tried every time.
         index: the beginning of the index's keys; `.probe/<place>` below it records the trial.
         data: the beginning of keys of data.
 
@@ -55,11 +54,10 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
         StoreDeniedError: the store does not do what is needed, or refuses to write or delete there.
         StoreUnavailableError: the store does not answer.
     """
-    endpoint = getattr(store, "endpoint", None)
-    if endpoint is None:
+    if store.endpoint is None:
         try_store(store, index, data)
         return
-    place = (str(endpoint), store.bucket, index, data, _get_requirements(store))
+    place = (store.endpoint, store.bucket, index, data, store.requirements)
     if place in tried.passed:
         return
     digest = hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()
@@ -94,7 +92,7 @@ def ensure_keeps_objects(store: Store, data: str) -> None:
         StoreDeniedError: the store does not do it, or refuses to write or delete there.
         StoreUnavailableError: the store does not answer.
     """
-    place = (_describe_place(store), data, _get_requirements(store))
+    place = (_describe_place(store), data, store.requirements)
     if place not in tried.passed:
         _try(store, _make_key(data), _upload_alone)
         tried.passed.add(place)
@@ -262,16 +260,12 @@ def _require_owner(store: Store, shown: str | None, written: str) -> None:
 
 def _require_settings(store: Store, key: str) -> None:
     """Raise StoreDeniedError if the store ignored a setting of `s3.objects`, for example encryption."""
-    lost = store.find_ignored(key) if isinstance(store, S3Store) and store.requirements else []
+    lost = store.find_ignored(key) if store.requirements else []
     if lost:
         raise StoreDeniedError(
             f"{_describe_place(store)} took an object and ignored {', '.join(lost)}. To go on: take out what it "
             "ignored, or use a store that applies it."
         )
-
-
-def _get_requirements(store: Store) -> str:
-    return store.requirements if isinstance(store, S3Store) else ""
 
 
 def _complete(store: Store, key: str, commit: str) -> str:
@@ -309,5 +303,4 @@ def _make_unsuitable_error(store: Store, what: str, remedy: str = "") -> StoreDe
 
 
 def _describe_place(store: Store) -> str:
-    endpoint = getattr(store, "endpoint", None)
-    return f"bucket {store.bucket!r}" + (f" at {endpoint}" if endpoint else "")
+    return f"bucket {store.bucket!r}" + (f" at {store.endpoint}" if store.endpoint else "")

@@ -359,10 +359,10 @@ def _finish(output: TaskOutput, store: Store, progress: Progress) -> Done:
     return Done(
         files=files,
         reads=dict(progress.reads),
-        requests=dict(getattr(store, "requests", {})),
+        requests=dict(store.requests),
         seen=to_document(of_schemas),
         refusal_reasons=output.refusal_reasons,
-        retries=getattr(store, "retries", 0),
+        retries=store.retries,
         broken=progress.broken,
         words={path: text for one in seen for path, text in one.words.items()},
         shared=tuple(sorted({part for one in seen for part in one.shared})),

@@ -118,12 +118,12 @@ class TopicSink:
     @property
     def requests(self) -> Counter[str]:
         """S3 requests so far by operation, the tasks' included."""
-        return self.task_requests.counts + Counter(getattr(self.store, "requests", {}))
+        return self.task_requests.counts + self.store.requests
 
     @property
     def retries(self) -> int:
         """S3 requests so far that were repetitions, the tasks' included."""
-        return self.task_requests.retries + int(getattr(self.store, "retries", 0))
+        return self.task_requests.retries + self.store.retries
 
     def hours(self, first: str | None = None, last: str | None = None) -> list[str]:
         """Return the hours of the index in this range."""

@@ -12,7 +12,6 @@ import pytest
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.index.store import COMMIT, Completion, Document, Store, trial
 from s3lake.index.store.memory import MemoryStore
-from s3lake.index.store.s3_store import S3Store
 from s3lake.index.store.trial import TriedStores, ensure_keeps_objects, ensure_tried, try_store
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.stores import CountedStore
@@ -120,8 +119,8 @@ class ForgetsUploads(MemoryStore):
         return super().complete_upload(key, upload, parts, replace=replace)
 
 
-class AskedStore(MemoryStore, S3Store):
-    """A store that has to do more than keep bytes, as only S3's is asked to."""
+class AskedStore(MemoryStore):
+    """A store that has to do more than keep bytes."""
 
     endpoint = "http://s3"
     requirements = "encrypted"

@@ -9,7 +9,6 @@ from s3lake.index.commit.documents import MOST_FILES
 from s3lake.index.commit.protocol import Attempt
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile
-from s3lake.index.store.s3_store import S3Store
 from s3lake.land.hour.landing import batch_limit, land
 from s3lake_tests.index.commit.kafka import TOPIC
 from s3lake_tests.kit.stores import CountedStore
@@ -219,7 +218,7 @@ def test_two_records_that_have_too_many_files_together_become_two_commits() -> N
 # The store
 
 
-class Encrypting(CountedStore, S3Store):
+class Encrypting(CountedStore):
     """Is asked to encrypt what it is given, and does."""
 
     requirements = "aws:kms"
