@@ -79,11 +79,13 @@ def sum_after_commit(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
 
     A missing manifest counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
     """
-    kept = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
-    if kept == tile.commits:
+    remaining = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
+    if remaining == tile.commits:
         return add_commit(tile.sums, manifest)
-    sums = Sums()
-    for commit in kept:
+    return sum_commits([*_read_existing(index, tile.hour, remaining), manifest])
+
+
+def _read_existing(index: TopicIndex, hour: str, commits: Iterable[str]) -> Iterator[Manifest]:
+    for commit in commits:
         with suppress(MissingDocumentError):
-            sums = add_commit(sums, index.read_listed(tile.hour, commit))
-    return add_commit(sums, manifest)
+            yield index.read_listed(hour, commit)
