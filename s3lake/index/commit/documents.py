@@ -8,10 +8,9 @@ from typing import Any, Protocol
 import msgspec
 
 from s3lake.index.plan.counts import Counts, sum_counts
-from s3lake.index.plan.tile import Tile, Wait
+from s3lake.index.plan.tile import VERSION, Tile, Wait
 from s3lake.records.schema.columns.changes import Change
 
-VERSION = 1
 TABLE = "table"
 """The `topic_id` of an index whose hours are tables that assets handed in, and not records of a topic."""
 DEAD_LETTERS = "dead_letters"
@@ -297,7 +296,7 @@ class Recorded(msgspec.Struct, frozen=True):
     exact: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     rev: int = 0
-    version: int = 1
+    version: int = VERSION
 
 
 class Filed(Protocol):

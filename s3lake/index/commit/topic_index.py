@@ -23,8 +23,8 @@ from s3lake.errors import (
     StoreConflictError,
     StoreUnavailableError,
 )
-from s3lake.index.commit.documents import VERSION, Manifest, Recorded, TopicHead
-from s3lake.index.plan.tile import Tile
+from s3lake.index.commit.documents import Manifest, Recorded, TopicHead
+from s3lake.index.plan.tile import VERSION, Tile
 from s3lake.index.store import Store
 
 PAUSES_S = (0.1, 0.5, 2.0, 5.0)

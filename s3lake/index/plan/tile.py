@@ -14,6 +14,9 @@ from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.index.plan.counts import Counts
 from s3lake.source.offsets import LogRange, TopicOffsets
 
+VERSION = 1
+"""The version of all documents of the index."""
+
 
 class TileRange(msgspec.Struct, frozen=True):
     """One topic-partition's part of a tile: `[start, end)`, landed up to `committed`; `end` is None while open."""
@@ -90,7 +93,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     hour: str
     partitions: dict[int, TileRange]
-    version: int = 1
+    version: int = VERSION
     rev: int = 0
     commits: tuple[str, ...] = ()
     pending: str | None = None
