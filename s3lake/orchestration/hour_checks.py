@@ -15,7 +15,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.documents import TopicHead, collect_files
+from s3lake.index.commit.documents import DEAD_LETTERS, TopicHead, collect_files
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import Commits
 from s3lake.index.plan import due, sealed
@@ -235,7 +235,7 @@ def _check_dead_letters(state: HourState) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.dead:
         bucket = state.target.store.bucket
-        keys = [file.key for file in collect_files(state.landed.manifests, "dead_letters")]
+        keys = [file.key for file in collect_files(state.landed.manifests, DEAD_LETTERS)]
         metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
     description = None

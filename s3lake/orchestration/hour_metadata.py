@@ -15,7 +15,7 @@ import dagster as dg
 from s3lake.errors import S3LakeError
 from s3lake.index.commit.column_history import list_column_steps
 from s3lake.index.commit.dead_letter_reasons import merge_reasons
-from s3lake.index.commit.documents import collect_files
+from s3lake.index.commit.documents import DEAD_LETTERS, collect_files
 from s3lake.index.plan import sealed
 from s3lake.index.plan.counts import list_counts, list_counts_by_field
 from s3lake.index.plan.sealed import compute_wait_quantile_s
@@ -224,7 +224,7 @@ def dead_letters_metadata(landed: "LandedHour", target: "TopicSink") -> dict[str
     sums, tile, sink = landed.sums, landed.tile, target.sink
     if sink.errors.tolerance != "all" or not (sums.dead or sums.taken or tile.complete):
         return None
-    manifests = [manifest for manifest in landed.manifests if collect_files([manifest], "dead_letters")]
+    manifests = [manifest for manifest in landed.manifests if collect_files([manifest], DEAD_LETTERS)]
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.taken:
         replays = chain.from_iterable(manifest.taken for manifest in landed.manifests)
@@ -252,7 +252,7 @@ def dead_share(sums: "Sums") -> float:
 def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> dict[str, Any]:
     from s3lake.land.change.committed_dead_letters import some_of
 
-    store, files = target.store, collect_files(manifests, "dead_letters")
+    store, files = target.store, collect_files(manifests, DEAD_LETTERS)
     reasons = merge_reasons(manifest.refusal_reasons for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {

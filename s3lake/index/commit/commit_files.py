@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
 from s3lake.errors import S3LakeError
-from s3lake.index.commit.documents import File, Manifest
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest
 from s3lake.index.commit.topic_index import PACE, Pace, TopicIndex
 from s3lake.index.store import COMMIT, Head, Store
 
@@ -90,7 +90,7 @@ def delete_own_object(store: Store, manifest: Manifest, file: File) -> None:
 
 def replaces_object(manifest: Manifest, file: File) -> bool:
     """Return whether the file replaces the object at its key. Dead letters do not: their keys have an offset."""
-    return manifest.replacing and file.stream != "dead_letters"
+    return manifest.replacing and file.stream != DEAD_LETTERS
 
 
 def belongs_to_commit(head: Head, commit: str) -> bool:

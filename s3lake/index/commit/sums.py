@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 
 from s3lake.errors import MissingDocumentError
-from s3lake.index.commit.documents import Manifest, Read, count_data_files
+from s3lake.index.commit.documents import DEAD_LETTERS, Manifest, Read, count_data_files
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Sums, Tile, Wait
 
@@ -57,7 +57,7 @@ def add_commit(sums: Sums, manifest: Manifest) -> Sums:
         expired=sums.expired + sum(end - start for _, start, end in manifest.expired),
         files=sums.files + data_files,
         dead_files=sums.dead_files + len(manifest.files) - data_files,
-        records=sums.records + sum(file.records for file in manifest.files if file.stream in ("data", "dead_letters")),
+        records=sums.records + sum(file.records for file in manifest.files if file.stream in ("data", DEAD_LETTERS)),
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),
         waits=(*sums.waits, *manifest.waits),

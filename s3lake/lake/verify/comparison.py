@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake.errors import UnreadableError
-from s3lake.index.commit.documents import File
+from s3lake.index.commit.documents import DEAD_LETTERS, File
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.lake.objects.shape import ObjectShape
 from s3lake.lake.verify.commit_file_groups import CommitFiles, FileGroup, count_rows, group_files
@@ -116,7 +116,7 @@ class Comparison:
         """Read the objects: whether they are there, and what is in them."""
         store, missing = self._context.index.store, set[str]()
         for file in self.range.files:
-            if self._replaces and file.stream != "dead_letters":
+            if self._replaces and file.stream != DEAD_LETTERS:
                 continue  # it may be another commit's by now
             assert self.range.manifest is not None  # files come with their manifest
             size, problems = check_object(store, file, self.range.manifest.id)
@@ -125,7 +125,7 @@ class Comparison:
             self._stored += size or 0
             if size is None:
                 missing.add(file.key)
-            elif file.stream == "dead_letters":
+            elif file.stream == DEAD_LETTERS:
                 self._dead_letters.read(store, file)
         for group in self._groups:
             if missing.isdisjoint(file.key for file in group.files.values()):
@@ -296,8 +296,8 @@ class Comparison:
             dead_letters=self._dead_letters.count,
             missing=self._missing + self._dead_letters.missing,
             duplicated=self._duplicated + self._dead_letters.duplicated,
-            files=sum(file.stream != "dead_letters" for file in self.range.files),
-            dead_letter_files=sum(file.stream == "dead_letters" for file in self.range.files),
+            files=sum(file.stream != DEAD_LETTERS for file in self.range.files),
+            dead_letter_files=sum(file.stream == DEAD_LETTERS for file in self.range.files),
             bytes=self._stored,
             erased=self._erased,
         )

@@ -9,7 +9,7 @@ from posixpath import commonpath
 from typing import TYPE_CHECKING, Protocol
 
 from s3lake import hours
-from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, Read, TopicHead
 from s3lake.index.plan.tile import NOTHING, Tile, TileRange
 from s3lake.index.store import COMMIT, Store
 from s3lake.lake.verify.commit_file_groups import group_files
@@ -120,13 +120,13 @@ def check_manifest(
             records = format_count(file.records, "records")
             report("count", f"{file.key} cannot hold {records} of its offsets", file.partition)
     refused = sum(reason.count for reason in manifest.refusal_reasons)
-    dead = sum(file.records for file in manifest.files if file.stream == "dead_letters")
+    dead = sum(file.records for file in manifest.files if file.stream == DEAD_LETTERS)
     if refused != dead:
         reasons = format_count(refused, "dead letters")
         report("count", f"commit {manifest.id} has reasons for {reasons}, its files have {dead}")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
-        dead = sum(file.records for file in files if file.stream == "dead_letters")
+        dead = sum(file.records for file in files if file.stream == DEAD_LETTERS)
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", dead, read.dead)):
             if counted != recorded:
@@ -167,7 +167,7 @@ def find_unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_
     keys = {file.key for manifest in manifests for file in manifest.files}
     names_hour = re.compile(r"{}\D?{}\D?{}\D+{}(?!\d)[^/]*/".format(*re.split("[-T]", hour)))
     places: dict[str, list[str]] = {}
-    for key in {file.key for manifest in manifests for file in manifest.files if file.stream != "dead_letters"}:
+    for key in {file.key for manifest in manifests for file in manifest.files if file.stream != DEAD_LETTERS}:
         if match := names_hour.search(key):
             places.setdefault(key[: match.end()], []).append(key.rpartition("/")[0])
     owners = {None if is_alone else "", *(manifest.id for manifest in manifests)}

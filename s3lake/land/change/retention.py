@@ -18,7 +18,7 @@ from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.index.commit.clean import DAY_MS, delete_replaced_manifests, list_document_names
 from s3lake.index.commit.commit_files import map_in_parallel
-from s3lake.index.commit.documents import File, Manifest, collect_files
+from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.land.change.hour_change import HourChange, Plan, carry_over, change_hours
 from s3lake.land.topic.topic_sink import TopicSink
@@ -63,7 +63,7 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
 def plan_expire(target: TopicSink, hour: str, manifests: list[Manifest]) -> Plan | None:
     """Plan what expires with an hour. Return None if it has no objects."""
     files = collect_files(manifests)
-    records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
+    records = sum(file.records for file in files if file.stream in ("data", DEAD_LETTERS))
     size = sum(file.bytes for file in files)
     of_files = f"{format_count(len(files), 'files')} of {format_count(size, 'bytes')}"
     summary = f"{format_count(records, 'records')} in {of_files} {'goes' if records == 1 else 'go'}"

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError
+from s3lake.index.commit.documents import DEAD_LETTERS
 from s3lake.lake.form import shape_of
 from s3lake.lake.objects import content, open_columns
 from s3lake.lake.objects.shape import ObjectShape
@@ -50,7 +51,7 @@ def build_snapshot(sinks: Sequence[Sink], records: Sequence[KafkaRecord], spark:
             of_topic = [record for record in records if record.topic == topic]
             result = preview(sink, topic, of_topic, newest if newest >= 0 else hours.start_ms(sink.start), spark)
             entry = snapshot.setdefault(sink.name, {"objects": {}, "dead_letters": [], "failed": False})
-            data = [each for each in result.objects if each.file.stream != "dead_letters"]
+            data = [each for each in result.objects if each.file.stream != DEAD_LETTERS]
             entry["objects"] |= {each.file.key: read_shown_rows(sink, each.file.key, each.body) for each in data}
             refused = sorted(map(asdict, result.refusals), key=itemgetter("partition", "offset"))
             entry["dead_letters"] += refused

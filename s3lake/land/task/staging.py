@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import S3LakeError, TooManyFilesError
-from s3lake.index.commit.documents import MOST_FILES, File
+from s3lake.index.commit.documents import DEAD_LETTERS, MOST_FILES, File
 from s3lake.index.store import COMMIT, Store
 from s3lake.index.store.upload import Spill, Upload
 from s3lake.records.encode import FileFormat, open_encoder, prepare_rows
@@ -212,7 +212,7 @@ class Staging:
         upload = Upload(self._store, key, self._metadata, self._spill)
         try:
             upload.write(b"".join(line + b"\n" for _, line in dead_letters))
-            self._report(upload, key, partition, span, "dead_letters")
+            self._report(upload, key, partition, span, DEAD_LETTERS)
         except S3LakeError:
             with suppress(S3LakeError):
                 upload.abort()
