@@ -1,4 +1,4 @@
-"""Clean: remove what dead writers left behind, and the manifests that nothing needs any more.
+"""Clean: remove what crashed writers left behind, and the manifests that nothing needs any more.
 
 One listing names every document. Whether a tile lists all manifests of its hour is asked of the tile once, and then
 remembered by the day: nothing can happen to the commits of an hour that leaves the names of its manifests as they were.
@@ -70,7 +70,7 @@ def clean_index(
     brought to each day first that is not noted as settled: no run comes to its hours any more. If it cannot follow, the
     objects of replaced commits stay, and their manifests.
 
-    A writer that died before it wrote a manifest, or while it tried the store, left uploads whose ids only the store
+    A writer that crashed before it wrote a manifest, or while it tried the store, left uploads whose ids only the store
     has: uploads of a key that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle
     rule would; uploads of a key that it could give in another format when they are older than `keep_ms`.
 
@@ -84,6 +84,7 @@ def clean_index(
         keys: the keys that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = list_document_names(index), _read_settled(index)
+    spared_ms, kept_ms = now_ms - spare_ms, now_ms - keep_ms
     done: list[Cleaned] = []
     named: set[str] = set()
     days: dict[str, str] = {}
@@ -97,43 +98,53 @@ def clean_index(
             _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
         # One day at a time: the manifests of all hours may be too many for memory.
         tiles = dict(zip(of_day, map_in_parallel(index.tile, of_day, index.pace), strict=True))
-        for hour in of_day:
-            stored = tiles[hour]
-            for manifest in _list_unlisted(index, stored[0], of_day[hour]) if stored else ():
+        for tile in (stored[0] for stored in tiles.values() if stored is not None):
+            for manifest in _list_unlisted(index, tile, of_day[tile.hour]):
                 named.update(file.upload for file in manifest.files)
-                age = now_ms - manifest.created_ms
-                if stored and manifest.id == stored[0].pending:
-                    if age >= spare_ms and _is_former(index, hour):
-                        done.append(Cleaned(hour, manifest.id, len(manifest.files), "settle"))
-                        if not dry_run:
-                            settle_pending_commit(index, hour)
+                is_young, is_old = manifest.created_ms > spared_ms, manifest.created_ms <= kept_ms
+                action = _choose_action(index, tile, manifest, of_day[tile.hour], is_young=is_young, is_old=is_old)
+                if action is None or (unfollowed is not None and action != "settle"):
                     continue
-                old = age >= keep_ms
-                waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
-                if waits and not (stored and manifest.id in stored[0].garbage):
-                    continue
-                if unfollowed is not None or (manifest.at_once and not is_landed_by_others(index, manifest)):
-                    continue
-                if not dry_run and fence_commit(index, hour, manifest.id):
-                    swept = sweep_garbage(index, hour)
-                    if swept and manifest.id in swept[0].garbage:
-                        continue  # its objects may be listed elsewhere still: the next clean comes back to it
-                    if old:
-                        _forget(index, manifest)
-                        of_day[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
-                    else:
-                        index.store.put(_swept_key(index, manifest), b"{}")
-                action: Action = "delete manifest" if old else "fence and sweep"
-                done.append(Cleaned(hour, manifest.id, len(manifest.files), action))
+                if dry_run or _take_action(index, manifest, action, of_day[tile.hour]):
+                    done.append(Cleaned(tile.hour, manifest.id, len(manifest.files), action))
         if unfollowed is None and all(_lists_all(tiles[hour], of_day[hour]) for hour in of_day):
             days[day] = _digest(of_day)
     if keys is not None:
-        spare, keep = now_ms - spare_ms, now_ms - keep_ms
-        done += _end_uploads(index, keys, named, spare, keep, dry_run=dry_run)
+        done += _end_uploads(index, keys, named, spared_ms, kept_ms, dry_run=dry_run)
     settled = Settled(days)
     if settled != before and not dry_run:
         index.store.put(index.settled_key, msgspec.json.encode(settled))
     return done
+
+
+def _choose_action(
+    index: TopicIndex, tile: Tile, manifest: Manifest, names: set[str], *, is_young: bool, is_old: bool
+) -> Action | None:
+    """Return what is to be done about a commit that the tile does not list. Return None to leave it alone."""
+    if manifest.id == tile.pending:
+        return "settle" if not is_young and _is_former(index, tile.hour) else None
+    waits = is_young or (not is_old and manifest.id + _SWEPT in names)
+    if waits and manifest.id not in tile.garbage:
+        return None
+    if manifest.at_once and not is_landed_by_others(index, manifest):
+        return None
+    return "delete manifest" if is_old else "fence and sweep"
+
+
+def _take_action(index: TopicIndex, manifest: Manifest, action: Action, names: set[str]) -> bool:
+    """Take an action about a commit, and note it in `names`. Return False if its objects had to stay."""
+    if action == "settle":
+        settle_pending_commit(index, manifest.hour)
+    elif fence_commit(index, manifest.hour, manifest.id):
+        swept = sweep_garbage(index, manifest.hour)
+        if swept and manifest.id in swept[0].garbage:
+            return False  # they may be listed elsewhere still: the next clean comes back to it
+        if action == "delete manifest":
+            _forget(index, manifest)
+            names.difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
+        else:
+            index.store.put(_swept_key(index, manifest), b"{}")
+    return True
 
 
 def delete_replaced_manifests(index: TopicIndex, hour: str, reason: str) -> None:
