@@ -135,15 +135,17 @@ def _take_action(index: TopicIndex, manifest: Manifest, action: Action, names: s
     """Take an action about a commit, and note it in `names`. Return False if its objects had to stay."""
     if action == "settle":
         settle_pending_commit(index, manifest.hour)
-    elif fence_commit(index, manifest.hour, manifest.id):
-        swept = sweep_garbage(index, manifest.hour)
-        if swept and manifest.id in swept[0].garbage:
-            return False  # they may be listed elsewhere still: the next clean comes back to it
-        if action == "delete manifest":
-            _forget(index, manifest)
-            names.difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
-        else:
-            index.store.put(_swept_key(index, manifest), b"{}")
+        return True
+    if not fence_commit(index, manifest.hour, manifest.id):
+        return False  # its writer made it visible meanwhile
+    swept = sweep_garbage(index, manifest.hour)
+    if swept and manifest.id in swept[0].garbage:
+        return False  # they may be listed elsewhere still: the next clean comes back to it
+    if action == "delete manifest":
+        _forget(index, manifest)
+        names.difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
+    else:
+        index.store.put(_swept_key(index, manifest), b"{}")
     return True
 
 

@@ -15,7 +15,7 @@ from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index, delete_repla
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange
-from s3lake.index.store import COMMIT, PendingUpload, Store
+from s3lake.index.store import COMMIT, Document, PendingUpload, Store
 from s3lake.index.store.memory import MemoryStore
 from s3lake.index.store.s3_connection import S3Connection
 from s3lake.index.store.s3_store import S3Store
@@ -315,6 +315,34 @@ def test_a_spared_manifest_spares_no_other_manifest_of_its_hour(spared: Manifest
         index.record(manifest)
 
     assert clean_index(index, now_ms=NOW) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
+
+
+class LateWriter(MemoryStore):
+    """A bucket in which the writer of commit `c` lists it just after its manifest is read for the first time."""
+
+    listed = False
+
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        document = super().get(key, span)
+        if key.endswith("/c.json") and not self.listed:
+            self.listed = True
+            index = TopicIndex(self, "index/sink", "orders", pace=PACE)
+            tile, etag = index.existing_tile(FIVE)
+            index.swap_tile(tile.revise(commits=("c",)), etag)
+        return document
+
+
+def test_a_commit_that_its_writer_lists_meanwhile_stays_and_is_not_reported():
+    store = LateWriter()
+    store.listed = True
+    index = TopicIndex(store, "index/sink", "orders", pace=PACE)
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
+    index.record(Manifest("c", "orders", FIVE, {}))
+    store.listed = False
+
+    assert clean_index(index, now_ms=NOW) == []
+    assert index.manifest_ids(FIVE) == ["c"]
+    assert index.existing_tile(FIVE)[0].garbage == ()
 
 
 def test_a_dry_run_does_not_bring_a_table_to_what_the_index_lists(index: TopicIndex):
