@@ -50,8 +50,9 @@ def describe_before_start(hour: str, before_start: Mapping[int, int]) -> list[st
     partitions = ", ".join(f"{number:,} of partition {partition}" for partition, number in before_start.items())
     return [
         f"{offsets} {verb} before {hour}, where landing starts, and {verb} not landed ({partitions}): their records "
-        "are stamped earlier, or by a producer that writes another unit than milliseconds. A sink with an earlier "
-        "start, or with from: earliest, lands them"
+        "are stamped earlier, or by a producer that writes another unit than milliseconds, or Kafka has no records "
+        "there, because it compacted them or a transaction was aborted. A sink with an earlier start, or with from: "
+        "earliest, lands the records that there are"
     ]
 
 

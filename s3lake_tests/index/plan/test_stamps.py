@@ -68,8 +68,9 @@ def test_a_warning_names_how_many_offsets_are_before_the_start() -> None:
     (warning,) = stamps.find_notices(Tile(FIVE, {0: TileRange(5, 7)}, before_start={0: 1_000, 2: 5}))
     assert warning == (
         f"1,005 offsets are before {FIVE}, where landing starts, and are not landed (1,000 of partition 0, 5 of "
-        "partition 2): their records are stamped earlier, or by a producer that writes another unit than milliseconds. "
-        "A sink with an earlier start, or with from: earliest, lands them"
+        "partition 2): their records are stamped earlier, or by a producer that writes another unit than milliseconds, "
+        "or Kafka has no records there, because it compacted them or a transaction was aborted. A sink with an earlier "
+        "start, or with from: earliest, lands the records that there are"
     )
 
 
