@@ -38,7 +38,7 @@ def test_list_counts_by_hour_and_reason(run: Run) -> None:
     found = [(one["hour"], one["stage"], one["count"], one["offset"]) for one in rows(run("list", "--json"))]
     assert found == [(HOUR, "layout", 3, 2), (HOUR, "convert", 2, 6)]
     table = run("list", "--hour", HOUR).stdout
-    assert "time field at is null or missing: it has no time" in table
+    assert "time field at is null or missing: have the producer write it, or use the record's time" in table
     assert "0@2" in table
 
 

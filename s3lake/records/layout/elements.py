@@ -18,6 +18,7 @@ import msgspec
 from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.layout.field_times import SHAPES, explain_no_date, read_time
 from s3lake.records.layout.pieces import (
+    WRITE_ANOTHER,
     DateElement,
     Element,
     FieldElement,
@@ -34,6 +35,8 @@ from s3lake.text.masking import quote_masked
 from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
+_TAKE_A_FIELD = "lay out by one of its fields, or by another element"
+_WRITE_IT = "have the producer write it, or lay out by another element"
 _TIME_BITS = 64  # of a column of times: what needs them all is of no date
 
 
@@ -122,7 +125,7 @@ def _format_dates(formatter: Callable[[int], str], timestamps: Sequence[int]) ->
 
 def _format_date(formatter: Callable[[int], str], epoch_ms: int) -> str:
     if epoch_ms == -1:
-        raise NoObjectKeyError("the record has no date: its timestamp is -1, none")
+        raise NoObjectKeyError("the record has no date: its timestamp is -1, none; lay out by a time in a field")
     try:
         return formatter(epoch_ms)
     except ValueError as error:
@@ -261,7 +264,7 @@ def format_primitive(value: Any, what: str) -> str:
         case float():
             return format_double(value)
         case _:
-            raise NoObjectKeyError(f"{what} is {SHAPES[type(value)]}, not a primitive")
+            raise NoObjectKeyError(f"{what} is {SHAPES[type(value)]}, not a primitive: {_TAKE_A_FIELD}")
 
 
 def decode_json_for_key(data: bytes, what: str) -> Any:
@@ -281,7 +284,7 @@ def _format_key(key: bytes | None, element: KeyElement, reading: Reading) -> str
     what = f"key field {name}" if name else "the key"
     if key is None:
         if element.required:
-            raise NoObjectKeyError("the record has no key")
+            raise NoObjectKeyError(f"the record has no key: {_WRITE_IT}")
         return reading.missing
     if CONVERTERS[reading.key_converter].gives != "json":
         return check_key_text(_decode_text(key, "the key"), what)
@@ -299,9 +302,9 @@ def _format_header(headers: Sequence[Mapping[str, Any]] | None, element: HeaderE
     values = [header["value"] for header in headers or () if header["key"] == element.name]
     what = f"header {element.name!r}"
     if not values:
-        raise NoObjectKeyError(f"{what} is not in the record")
+        raise NoObjectKeyError(f"{what} is not in the record: {_WRITE_IT}")
     if values[-1] is None:
-        raise NoObjectKeyError(f"{what} is null")
+        raise NoObjectKeyError(f"{what} is null: {_WRITE_IT}")
     text = _decode_text(values[-1], what)
     if element.path:
         name = f"header {'.'.join((element.name, *element.path))}"
@@ -313,7 +316,7 @@ def _decode_text(data: bytes, what: str) -> str:
     try:
         return data.decode().replace("\n", "\\n")
     except UnicodeDecodeError:
-        raise NoObjectKeyError(f"{what} is not UTF-8") from None
+        raise NoObjectKeyError(f"{what} is not UTF-8: {WRITE_ANOTHER}") from None
 
 
 def check_key_text(value: str, what: str) -> str:
@@ -324,7 +327,9 @@ def check_key_text(value: str, what: str) -> str:
             resolve dot segments.
     """
     if not value.isprintable() and any(ord(char) < 32 or char in "\x7f\ufffe\uffff" for char in value):
-        raise NoObjectKeyError(f"{what} holds a control character: {quote_masked(what, repr(value[:40]))}")
-    if "." in value and any(part in (".", "..") for part in value.split("/")):
-        raise NoObjectKeyError(f"{what} holds a path step: {quote_masked(what, repr(value[:40]))}")
-    return value
+        problem = "a control character"
+    elif "." in value and any(part in (".", "..") for part in value.split("/")):
+        problem = "a path step"
+    else:
+        return value
+    raise NoObjectKeyError(f"{what} holds {problem}: {quote_masked(what, repr(value[:40]))}: {WRITE_ANOTHER}")

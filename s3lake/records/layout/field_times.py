@@ -45,7 +45,7 @@ def read_time(value: Any, where: tzinfo, what: str, time: str | None = None, uni
         NoObjectKeyError: it is not a time.
     """
     if value is None:
-        raise NoObjectKeyError(f"{what} is null or missing: it has no time")
+        raise NoObjectKeyError(f"{what} is null or missing: have the producer write it, or use the record's time")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _read_number(value, where, what, time, unit)
     if not isinstance(value, str):
@@ -86,7 +86,9 @@ def _read_number(number: int | float, where: tzinfo, what: str, time: str | None
     try:
         return round(datetime.combine(date.fromordinal(_EPOCH.toordinal() + number), clock(), where).timestamp()) * 1000
     except (ValueError, OverflowError):
-        raise NoObjectKeyError(f"{what} is {number} days since 1970, which is not of the years 1 to 9999") from None
+        raise NoObjectKeyError(
+            f"{what} is {number} days since 1970, which is not of the years 1 to 9999: correct the producer"
+        ) from None
 
 
 def _read_count(number: int, what: str, unit: str | None) -> int:

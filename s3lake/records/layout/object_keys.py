@@ -16,6 +16,7 @@ from s3lake.records.layout.elements import Reading, RecordColumns, element_texts
 from s3lake.records.layout.pieces import (
     LARGEST,
     RESERVED_STEPS,
+    WRITE_ANOTHER,
     DateElement,
     Element,
     Extension,
@@ -201,13 +202,14 @@ class GroupBuilder:
                 return text
         group, key = self._group % texts, self._key % texts
         if not key:
-            return NoObjectKeyError("its object key would be empty")
+            return NoObjectKeyError(f"its object key would be empty: {WRITE_ANOTHER}")
         problem = self._find_problem(group, key)
         if problem is None:
             return self._begin + group
         pairs = zip(texts, self._secret, strict=True)
         shown = self._group % tuple(MASK if secret else text for text, secret in pairs)
-        return NoObjectKeyError(f"its object key would {problem}: {shown.replace(_GAP, '…')[:80]!r}")
+        key_shown = repr(shown.replace(_GAP, "…")[:80])
+        return NoObjectKeyError(f"its object key would {problem}: {key_shown}: {WRITE_ANOTHER}")
 
     def _find_problem(self, group: str, key: str) -> str | None:
         """Return why no object can have this key, or None if it is valid.

@@ -19,8 +19,12 @@ TimeUnit = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
 Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
 
 
+WRITE_ANOTHER = "have the producer write another text, or lay out by another element"
+"""The remedy for a text that no object key can have."""
+
+
 class NoObjectKeyError(ValueError):
-    """A record has no valid object key; the message has the reason."""
+    """A record has no valid object key; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True)

@@ -301,7 +301,9 @@ def test_a_span_does_not_count_a_time_that_is_no_date(bucket: TaskBucket, time: 
 
 def test_a_record_without_a_place_stops_an_intolerant_task(bucket: TaskBucket) -> None:
     refused = run_task(by(bucket, "_key"), [TaskRecord(b"1", b"k"), TaskRecord(b"2", None)])
-    assert refused == Refused(0, 1, "layout", "the record has no key")
+    assert refused == Refused(
+        0, 1, "layout", "the record has no key: have the producer write it, or lay out by another element"
+    )
     assert bucket.store.uploads == {}
 
 

@@ -97,8 +97,8 @@ def test_a_null_key_is_missing_unless_it_is_required() -> None:
     assert texts(KeyElement(), keys=[None, b"null", b'"a"']) == ["null", "null", "a"]
     assert texts(KeyElement(("a",)), keys=[None, b"null", b'{"a":null}', b"{}", b'{"a":2}']) == ["null"] * 4 + ["2"]
     assert texts(KeyElement(required=True), keys=[None, b"null"]) == [
-        "the record has no key",
-        "the key is null, not a primitive",
+        "the record has no key: have the producer write it, or lay out by another element",
+        "the key is null, not a primitive: lay out by one of its fields, or by another element",
     ]
 
 

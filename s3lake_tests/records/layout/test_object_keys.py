@@ -197,6 +197,9 @@ def test_values_are_kept_as_they_are(value: str, expected: str) -> None:
 
 
 FLAT = rule("_key", layout={"include_keys": False})
+WRITE_IT = "have the producer write it, or lay out by another element"
+WRITE_ANOTHER = "have the producer write another text, or lay out by another element"
+TAKE_A_FIELD = "lay out by one of its fields, or by another element"
 STEP, CONTROL, EMPTY = "holds a path step", "holds a control character", "would hold an empty step"
 
 
@@ -220,11 +223,13 @@ STEP, CONTROL, EMPTY = "holds a path step", "holds a control character", "would 
         (template("{key}-{offset}"), b"/a", EMPTY),
         (template("/{key}-{offset}"), b"/a", EMPTY),
         (template("{offset}/{key}", layout=NO_EXTENSION), b"", EMPTY),
-        (template("{key}", layout=NO_EXTENSION), b"", "its object key would be empty"),
+        (template("{key}", layout=NO_EXTENSION), b"", f"its object key would be empty: {WRITE_ANOTHER}"),
     ],
 )
 def test_a_value_that_makes_no_key_is_refused(keys: KeyLayout, value: bytes, why: str) -> None:
-    assert why in refusal(keys, key=value)
+    reason = refusal(keys, key=value)
+    assert why in reason
+    assert reason.endswith(WRITE_ANOTHER)
 
 
 @pytest.mark.parametrize(
@@ -276,24 +281,24 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "record", "why"),
     [
-        (rule("_key"), {"key": None}, "the record has no key"),
-        (rule("_key"), {"key": b"\xff"}, "the key is not UTF-8"),
+        (rule("_key"), {"key": None}, f"the record has no key: {WRITE_IT}"),
+        (rule("_key"), {"key": b"\xff"}, f"the key is not UTF-8: {WRITE_ANOTHER}"),
         (rule("_key", key="json"), {"key": b"{"}, "the key is not JSON"),
-        (rule("_key", key="json"), {"key": b"null"}, "the key is null, not a primitive"),
-        (rule("_key", key="json"), {"key": b"{}"}, "the key is an object, not a primitive"),
-        (rule("_key.a", key="json"), {"key": b"[1]"}, "the key is a list, not a primitive"),
-        (rule("_key.a", key="json"), {"key": b'{"a":[]}'}, "key field a is a list, not a primitive"),
-        (rule("_header.hair"), {"headers": ()}, "header 'hair' is not in the record"),
-        (rule("_header.hair"), {"headers": (("Hair", b"x"),)}, "header 'hair' is not in the record"),
-        (rule("_header.hair"), {"headers": (("hair", None),)}, "header 'hair' is null"),
-        (rule("_header.hair"), {"headers": (("hair", b"\xff"),)}, "header 'hair' is not UTF-8"),
+        (rule("_key", key="json"), {"key": b"null"}, f"the key is null, not a primitive: {TAKE_A_FIELD}"),
+        (rule("_key", key="json"), {"key": b"{}"}, f"the key is an object, not a primitive: {TAKE_A_FIELD}"),
+        (rule("_key.a", key="json"), {"key": b"[1]"}, f"the key is a list, not a primitive: {TAKE_A_FIELD}"),
+        (rule("_key.a", key="json"), {"key": b'{"a":[]}'}, f"key field a is a list, not a primitive: {TAKE_A_FIELD}"),
+        (rule("_header.hair"), {"headers": ()}, f"header 'hair' is not in the record: {WRITE_IT}"),
+        (rule("_header.hair"), {"headers": (("Hair", b"x"),)}, f"header 'hair' is not in the record: {WRITE_IT}"),
+        (rule("_header.hair"), {"headers": (("hair", None),)}, f"header 'hair' is null: {WRITE_IT}"),
+        (rule("_header.hair"), {"headers": (("hair", b"\xff"),)}, f"header 'hair' is not UTF-8: {WRITE_ANOTHER}"),
         (rule("_header.h.a"), {"headers": (("h", b"x"),)}, "header 'h' is not JSON"),
-        (rule("a"), {"value": b'{"a":{}}'}, "field a is an object, not a primitive"),
-        (rule("a.b"), {"value": b'{"a":{"b":[1]}}'}, "field a.b is a list, not a primitive"),
+        (rule("a"), {"value": b'{"a":{}}'}, f"field a is an object, not a primitive: {TAKE_A_FIELD}"),
+        (rule("a.b"), {"value": b'{"a":{"b":[1]}}'}, f"field a.b is a list, not a primitive: {TAKE_A_FIELD}"),
         (rule("a"), {"value": b'{"a":1e999}'}, "the value is not JSON: Number out of range"),
         (rule("_date.yyyy"), {"timestamp": -1}, "the record has no date"),
         (rule("_date.yyyy"), {"timestamp": 2**60}, "the record has no date"),
-        (template("{time:yyyy}/{offset}"), {"timestamp": -1}, "the record has no date: its timestamp is -1, none"),
+        (template("{time:yyyy}/{offset}"), {"timestamp": -1}, "timestamp is -1, none; lay out by a time in a field"),
         (template("{time:yyyy}/{offset}"), {"timestamp": 2**60}, "the record has no date"),
         (
             template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),
