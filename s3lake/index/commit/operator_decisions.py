@@ -16,22 +16,27 @@ from s3lake.source.offsets import Offsets, TopicOffsets
 from s3lake.text.quantities import format_count
 
 
-class _Onward(NamedTuple):
+class _ResumePoint(NamedTuple):
     """The place in the hours of one topic-partition, whose log was cut, from which landing continues.
 
     Attributes:
-        hour: the one that has landed something of it last.
-        at: the first offset that this hour, or one after it, has not landed; the new hour begins there.
+        hour: the last hour that has landed something of it.
+        offset: the first offset that this hour, or one after it, has not landed.
     """
 
     hour: str
-    at: int
+    offset: int
 
 
-class _Cut(NamedTuple):
-    """Per topic-partition the hour from which landing continues, and the offset where the new hour begins."""
+class _Continuation(NamedTuple):
+    """How landing continues after a log was cut.
 
-    given_on: Mapping[int, _Onward]
+    Attributes:
+        passed_on: the topic-partitions whose remaining offsets go from existing hours to the new hour, and from where.
+        begins: the offset where the new hour begins, for each topic-partition.
+    """
+
+    passed_on: Mapping[int, _ResumePoint]
     begins: dict[int, int]
 
 
@@ -69,23 +74,23 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
             elif tile := index.announced_tile(head, hour):
                 settled.append((tile, ""))
         kafka = offsets.snapshot(index.topic, last)
-        cut: _Cut | None = None
+        continuation: _Continuation | None = None
         if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:
-            cut = _cut(index, offsets, [tile for tile, _ in settled], kafka)
-        if not kafka.exists or (kafka.topic_id == head.topic_id and cut is None):
+            continuation = _plan_continuation(index, offsets, [tile for tile, _ in settled], kafka)
+        if not kafka.exists or (kafka.topic_id == head.topic_id and continuation is None):
             state = "is the one that the index was cut from" if kafka.exists else "does not exist in Kafka"
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
         since = hours.shift(last, 1)
         if dry_run:
             return since
-        given_on, begins = cut or _Cut({}, {})
-        # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
-        ending = [(_end_tile(tile, given_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
+        passed_on, begins = continuation or _Continuation({}, {})
+        # The last hour first: what a later one lands meanwhile is known before an earlier one passes anything on.
+        ending = [(_end_tile(tile, passed_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
         if ending:
             all(index.swap_tile(tile, of_tile) for tile, of_tile in ending)
             continue
         # The first hour first: that the log was cut is known by the last one.
-        moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _move_tile(tile, given_on)) is not tile]
+        moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _move_tile(tile, passed_on)) is not tile]
         if not all(index.swap_tile(tile, of_tile) for tile, of_tile in moving):
             continue
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
@@ -95,17 +100,24 @@ def accept_present_log(index: TopicIndex, offsets: Offsets, *, dry_run: bool = F
             return since
 
 
-def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> _Cut | None:
+def _plan_continuation(
+    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets
+) -> _Continuation | None:
     """Plan how landing continues after a log was cut below landed or planned offsets. Return None if none was."""
     cut = find_truncated_offsets(index, offsets, existing[-1], kafka)
     if not cut:
         _refuse_if_cut_before(index.topic, existing[-1], kafka)
         return None
-    standing, onward = _standing(index, offsets, existing, kafka), _onward(existing)
-    given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
-    # The new hour begins at the cut at the latest, unless offsets after the cut were landed since.
-    begins = {one: max(standing.get(one, 0), min(on.at, cut.get(one, on.at))) for one, on in onward.items()}
-    return _Cut(given_on, begins)
+    surviving, points = _find_surviving_ends(index, offsets, existing, kafka), _find_resume_points(existing)
+    passed_on, begins = {}, {}
+    for partition, point in points.items():
+        cut_at = cut.get(partition)
+        if cut_at is None or point.offset < cut_at:
+            passed_on[partition] = point
+        # The new hour begins at the cut at the latest, unless offsets after the cut were landed since.
+        latest = point.offset if cut_at is None else min(point.offset, cut_at)
+        begins[partition] = max(surviving.get(partition, 0), latest)
+    return _Continuation(passed_on, begins)
 
 
 def _refuse_if_cut_before(topic: str, last: Tile, kafka: TopicOffsets) -> None:
@@ -120,27 +132,29 @@ def _refuse_if_cut_before(topic: str, last: Tile, kafka: TopicOffsets) -> None:
             )
 
 
-def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
+def _find_resume_points(existing: Sequence[Tile]) -> dict[int, _ResumePoint]:
     """Find per topic-partition where landing continues: after the last hour that has landed something.
 
     Offsets of one hour are an interval: one from there on would hold what is landed a second time.
     """
-    onward = {}
+    points = {}
     for partition in existing[-1].partitions:
-        having = [(tile, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
-        last = max((place for place, (_, span) in enumerate(having) if span.committed > span.start), default=0)
-        # An `accept` that came to nothing, since it died or an hour was opened meanwhile, has left ends below what is
-        # burnt: that hour lacks the rest still.
-        lacking = (
+        ranges = [(tile, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
+        last = max((place for place, (_, span) in enumerate(ranges) if span.committed > span.start), default=0)
+        # An `accept` that did not finish, because it crashed or an hour was opened meanwhile, has left ends below what
+        # is burnt: that hour still lacks the rest.
+        unlanded = (
             span.committed
-            for tile, span in having[last:]
+            for tile, span in ranges[last:]
             if span.committed != span.end or tiles.is_burnt(tile.burnt, {partition: (span.committed, span.committed)})
         )
-        onward[partition] = _Onward(having[last][0].hour, next(lacking, having[-1][1].committed))
-    return onward
+        points[partition] = _ResumePoint(ranges[last][0].hour, next(unlanded, ranges[-1][1].committed))
+    return points
 
 
-def _standing(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> dict[int, int]:
+def _find_surviving_ends(
+    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets
+) -> dict[int, int]:
     """Return up to which offsets landed records are in the present logs.
 
     Hours need not have been landed in their order: the last one may have been cut, and one before it landed since.
@@ -150,7 +164,7 @@ def _standing(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kaf
         for partition, span in tile.partitions.items():
             if span.committed > span.start and partition in kafka.partitions:
                 reached.setdefault(partition, {})[tile.epochs.get(partition)] = span.committed
-    standing = dict.fromkeys(reached, 0)
+    surviving = dict.fromkeys(reached, 0)
     while asked := {one: of_leaders.popitem() for one, of_leaders in reached.items() if of_leaders}:
         elected = {
             partition: (at, epoch)
@@ -160,16 +174,16 @@ def _standing(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kaf
         cut = offsets.find_truncations(index.topic, elected) if elected else {}
         for partition, (_, at) in asked.items():
             cut_at = cut.get(partition, min(at, kafka.partitions[partition].log_end))
-            standing[partition] = max(standing[partition], cut_at)
-    return standing
+            surviving[partition] = max(surviving[partition], cut_at)
+    return surviving
 
 
-def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+def _end_tile(tile: Tile, passed_on: Mapping[int, _ResumePoint]) -> Tile:
     """End a tile where it is committed. The rest has expired, or lands in the new hour, under names not used here."""
     spans, expired, burnt = {}, list(tile.expired), tile.burnt
     for partition, span in (tile.partitions or {0: NOTHING}).items():
-        on, end = given_on.get(partition), _end(span)
-        if on is not None and tile.hour >= on.hour:
+        point, end = passed_on.get(partition), _end(span)
+        if point is not None and tile.hour >= point.hour:
             spans[partition] = TileRange(span.start, span.committed, span.committed)
             burnt = tiles.extend_burnt(burnt, {partition: end})
         else:
@@ -179,12 +193,12 @@ def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     return tile.revise(partitions=spans, expired=tiles.join_offset_ranges(expired), burnt=burnt)
 
 
-def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+def _move_tile(tile: Tile, passed_on: Mapping[int, _ResumePoint]) -> Tile:
     """Let an hour that has landed nothing since begin and end where the new one begins, so that all hours meet."""
     spans = {
-        partition: TileRange(on.at, on.at, on.at)
-        for partition, on in given_on.items()
-        if tile.partitions.get(partition, NOTHING).start > on.at
+        partition: TileRange(point.offset, point.offset, point.offset)
+        for partition, point in passed_on.items()
+        if tile.partitions.get(partition, NOTHING).start > point.offset
     }
     if not spans:
         return tile
