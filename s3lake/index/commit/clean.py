@@ -34,7 +34,7 @@ Names = Mapping[str, set[str]]
 
 @dataclass(frozen=True)
 class Cleaned:
-    """One manifest that clean acts on; or what no manifest names, which has neither hour nor commit."""
+    """A commit that clean acts on, or the uploads that no manifest names: they have neither hour nor commit."""
 
     hour: str
     commit: str
@@ -150,11 +150,11 @@ def _take_action(index: TopicIndex, manifest: Manifest, action: Action, names: s
 
 
 def delete_replaced_manifests(index: TopicIndex, hour: str, reason: str) -> None:
-    """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
+    """Delete the manifests of replaced commits of an hour, if one of its commits replaced others for `reason`.
 
-    Keys of objects may contain what was to be erased. Nobody has to sweep once more what was replaced by a commit that
-    had seen its objects, as long as the tile lists no garbage. A rewrite has not: of a young commit an object may
-    appear after it was swept, and its manifest is left to `clean`.
+    The keys in them may contain what was to be erased. If the tile lists no garbage, no process has to sweep again what
+    was replaced by a commit that had read its objects. A rewrite has not read them: an object of a young commit may
+    appear after the sweep, so that manifest is left to `clean`.
     """
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
@@ -179,7 +179,7 @@ def _is_former(index: TopicIndex, hour: str) -> bool:
 
 
 def _steps(commit: str, by: Mapping[str, Manifest]) -> int:
-    """Count how often a commit was replaced, by one that was replaced in turn."""
+    """Count the commits that replaced a commit one after the other, up to the listed one."""
     return 1 + _steps(by[commit].id, by) if commit in by else 0
 
 

@@ -48,13 +48,13 @@ def list_column_steps(index: TopicIndex, hour: str | None = None) -> Iterator[Co
     recorded = index.columns()
     for number, changed in enumerate(recorded[0].history if recorded else ()):
         if hour in (None, changed.hour):
-            commit = _brought(index, changed)
+            commit = _find_commit(index, changed)
             for change in changed.changes:
                 yield ColumnStep(changed.hour, commit, change, first=number == 0)
 
 
-def _brought(index: TopicIndex, changed: Changed) -> str | None:
-    """The commit of the hour that has the changes: the attempt that saw them, or one after it."""
+def _find_commit(index: TopicIndex, changed: Changed) -> str | None:
+    """Return the commit of the hour that has the changed columns: of the attempt that saw them, or of a later one."""
     stored = index.tile(changed.hour)
     commits = stored[0].commits if stored else ()
     if changed.commit in commits:

@@ -25,9 +25,9 @@ def open_hour(
     earliest_hour: str | None = None,
     now_ms: int | None = None,
 ) -> TopicHead | None:
-    """Give `hour` a tile: the topic's head, which announces it, or None while the topic does not exist.
+    """Give `hour` a tile. Return the topic's head, which announces it, or None while the topic does not exist.
 
-    Where its creator died before writing the tile that it had announced, who reads the tile next writes it.
+    If its creator crashes before it writes the announced tile, the next reader of the tile writes it.
 
     Args:
         index: the index of the sink and topic.

@@ -56,7 +56,7 @@ class Sealing:
         return None if sealed.is_explained(tile, tile.sums) else "its files do not explain its offsets"
 
     def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
-        """The tile before that there is and this one, and this one and the one after, where offsets lead on."""
+        """Yield the tile with the one before and with the one after it, if offsets of the two continue each other."""
         before = hours.before(tile.hour, self.head.hours) if tile.hour != self.compared else None
         after = hours.after(tile.hour, self.head.hours)
         for hour in (before, after):
@@ -77,7 +77,7 @@ class Sealing:
         return noted.upto if noted is not None and noted.since == self._since(start) else None
 
     def move(self, start: str) -> str | None:
-        """Note how far it is now, beginning where it was noted last: the last sealed hour, None if none is."""
+        """Move the watermark to the last hour that is sealed now. Return that hour, or None if no hour is sealed."""
         since, noted = self._since(start), self.watermark(start)
         last = self._find_last(since, noted or hours.shift(since, -1), WATERMARK_TILES)
         if last is not None and last != noted:
@@ -89,7 +89,7 @@ class Sealing:
         return last
 
     def _since(self, start: str) -> str:
-        """Hours before were landed by a connector, or belong to a topic that was deleted."""
+        """Return the first hour that counts: a connector landed the earlier ones, or they are of a deleted topic."""
         return max(start, self.head.since or start)
 
     def _find_last(self, since: str, upto: str, most: int | None) -> str | None:

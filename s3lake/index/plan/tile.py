@@ -1,7 +1,7 @@
 """Tiles: for one sink, topic and hour the half-open offset interval of every topic-partition.
 
-Pure rules over offsets (docs/design/commit.md, open and close). An edge, once written, never changes, but where
-`accept` records it; a topic-partition that a tile does not name is the empty interval at 0.
+Pure rules over offsets (docs/design/commit.md, open and close). Only `accept` changes a start or an end that
+was written. A topic-partition that a tile does not name is the empty interval at 0.
 """
 
 from collections.abc import Iterable, Mapping

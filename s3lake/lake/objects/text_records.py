@@ -1,4 +1,4 @@
-"""Records of text files: each text as the parts of its record, as far as its converter allows as Kafka had them."""
+"""Records of text files: each text as the parts of its record, which are as in Kafka if the converter allows it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def choose_cast(columns: Mapping[str, Type], name: str, fields: Cast | None) -> 
 
 
 def unquote_texts(value: Any) -> Any:
-    """Return a cell of a column with a JSON Schema with texts unquoted, at every depth."""
+    """Return a value with each text in it, at every depth, unquoted if it is the JSON of a text."""
     if isinstance(value, dict):
         return {name: unquote_texts(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -107,7 +107,7 @@ def _holds_something(value: Any) -> bool:
 
 
 def _clear_empty(container: type[list[Any] | dict[Any, Any]] | None, cast: Cast | None) -> Cast:
-    """Return what makes nothing of a list or an object that holds nothing and is not of its column's kind."""
+    """Return a cast in which a list or object that holds nothing is null, if its column is of another kind."""
 
     def cast_or_clear(value: Any) -> Any:
         if isinstance(value, list | dict) and type(value) is not container and not _holds_something(value):

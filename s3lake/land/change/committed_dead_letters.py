@@ -62,7 +62,7 @@ def read_committed_dead_letters(
 
 
 def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[StoredDeadLetter]:
-    """Some dead letters of these commits, `most` at most, from the begin of their objects, of which little is read."""
+    """Return some dead letters of these commits, at most `most`. Only the beginning of their objects is read."""
     some: list[StoredDeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:
@@ -76,7 +76,7 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Stor
 
 
 def hours_of(target: TopicSink, first: str | None, last: str | None) -> Iterator[tuple[Tile, Commits]]:
-    """Hours of this range that have dead letters, or had some that were replayed, and their commits."""
+    """Yield the hours of this range with dead letters, or with replayed ones, and their commits."""
     for tile in read_tiles(target.index, target.hours(first, last)).values():
         if tile is not None and (tile.sums.dead or tile.sums.taken):
             yield tile, Commits(target.index, tile.hour, tile.commits)

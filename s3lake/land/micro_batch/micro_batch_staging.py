@@ -167,5 +167,5 @@ def _first_offsets(reads: Intervals, most: int) -> Intervals:
 
 
 def _place(outcome: Refused | Failed) -> tuple[int, int, int]:
-    """The record that is named is the same one whenever the micro-batch is tried again."""
+    """Return the order in which errors count: each try of a micro-batch reports the same record."""
     return (0, outcome.partition, outcome.offset) if isinstance(outcome, Refused) else (1, 0, 0)

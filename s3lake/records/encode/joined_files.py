@@ -23,7 +23,7 @@ class Joiner(Protocol):
     """One file being made of others."""
 
     def add(self, body: BinaryIO) -> int | None:
-        """Take the records of a file that lies open at its beginning: how many, if its format states it."""
+        """Add the records of an open file, from its beginning. Return their number, if the format states it."""
         ...
 
     def close(self) -> None:
@@ -32,7 +32,7 @@ class Joiner(Protocol):
 
 
 def read_join_key(form: FileFormat, body: BinaryIO) -> JoinKey:
-    """The likeness of a file; it lies open at its beginning again."""
+    """Return what files that can be joined have in common: columns, schema or opening. Leave the file at its start."""
     if form.type == "parquet":
         from s3lake.records.encode.parquet_file import schema_of
 
@@ -52,7 +52,7 @@ def open_joiner(
     *,
     chunk: int,
 ) -> Joiner:
-    """A new file of files with this likeness.
+    """Return the writer of a file that files with this join key become.
 
     Args:
         behind: encodes rows of Parquet, while the next are read.

@@ -68,7 +68,7 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def hide_secrets(text: str, properties: Mapping[str, str]) -> str:
-    """Mask the secrets of `properties` in messages of librdkafka, a broker or a provider of tokens: they quote."""
+    """Mask the secrets of `properties` in a message: librdkafka, brokers and token providers may quote them."""
     return mask_secrets(text, [value for name, value in properties.items() if mask_value(name, value) != value])
 
 

@@ -130,7 +130,7 @@ class _RangeReader:
         self._next = range.start
 
     def locate_topic(self) -> None:
-        """Let the client ask where the topic is: of one that is only assigned it asks a second later."""
+        """Let the client ask for the topic's leaders now: for a topic that is only assigned it asks a second later."""
         with suppress(KafkaRequestError):  # reading meets the same, and tells what it means
             self._consumer.read_log_end(self._topic, self._range.partition, _INTRODUCED_MS)
 

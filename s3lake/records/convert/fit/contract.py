@@ -263,7 +263,7 @@ class Contract:
 
 
 def _depart_wholly(path: str, departures: dict[str, Departure]) -> None:
-    """Let the whole of a field depart of which nothing is left, for the first of the reasons."""
+    """Replace the departures inside of a field, of which nothing is left, by the first as one of the whole field."""
     inside = [inner for inner in departures if _is_within(inner, path)]
     reasons = [departures.pop(inner) for inner in inside]
     if reasons:

@@ -17,7 +17,7 @@ SCHEMA_HEADERS = {"key": "__key_schema_id", "value": "__value_schema_id"}
 
 
 def prepend_schema_ids(batch: pa.RecordBatch, parts: Collection[str]) -> pa.RecordBatch:
-    """Return the batch with keys or values (`parts`) that have before them what a header names their schema with.
+    """Return the batch with the schema id of its header before each key or value, of these `parts`.
 
     Of several headers the last one counts, as in Kafka Connect. Like Confluent's `DualSchemaIdDeserializer`, which its
     converters use by default, this looks into the header first. Null stays null.

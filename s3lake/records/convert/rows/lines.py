@@ -86,7 +86,7 @@ def _metadata(envelope: RecordEnvelope, rows: Rows) -> list[Piece]:
 
 
 def _flag(field: str, data: pa.BinaryArray) -> Piece:
-    """Lenses marks base64, where there is any."""
+    """Return the member by which Lenses marks a field as base64; nothing for a null."""
     flag = b',"%sIsArray":true' % field.encode()
     return pc.if_else(data.is_valid(), pa.scalar(flag), pa.scalar(b"")) if data.null_count else flag
 
