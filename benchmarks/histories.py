@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from s3lake import hours
+from s3lake.hours import DAY_MS
 from s3lake.index.commit import open_and_close, protocol
-from s3lake.index.commit.clean import DAY_MS, clean_index
+from s3lake.index.commit.clean import clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.sealing import Sealing
 from s3lake.index.commit.sums import add_commit

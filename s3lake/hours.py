@@ -16,8 +16,9 @@ from operator import itemgetter
 
 FORMAT = "%Y-%m-%dT%H"
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 _EPOCH = date(1970, 1, 1).toordinal()
-LAST_MS = (date.max.toordinal() + 1 - _EPOCH) * 24 * HOUR_MS - 1
+LAST_MS = (date.max.toordinal() + 1 - _EPOCH) * DAY_MS - 1
 """The last millisecond that is in an hour: keys have years of four digits."""
 _first, _last = itemgetter(0), itemgetter(1)
 

@@ -11,8 +11,9 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import TooManyFilesError
+from s3lake.hours import DAY_MS
 from s3lake.index.commit import open_and_close
-from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index
+from s3lake.index.commit.clean import Cleaned, clean_index
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.protocol import Attempt, Staged
 from s3lake.index.commit.topic_index import TopicIndex

@@ -16,13 +16,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from s3lake.errors import KafkaUnavailableError
+from s3lake.hours import HOUR_MS
 from s3lake.text.quantities import format_count
 
 CLOSED_HOURS = 3
 _SEED, _SEED_OF_PRESENT = 7, 11
 """Decide everything that looks random in the hours up to now, and in what comes from then on."""
 
-_HOUR_MS = 3_600_000
 _TIMEOUT_S = 120.0
 _PROGRESS_EVERY = 20_000
 
@@ -121,7 +121,7 @@ def produce_demo(
     transactional = min(300, records // 10)
     plain = records - transactional
     now_ms = int(now.timestamp() * 1000)
-    start_ms = (now_ms // _HOUR_MS - CLOSED_HOURS) * _HOUR_MS
+    start_ms = (now_ms // HOUR_MS - CLOSED_HOURS) * HOUR_MS
     rng = random.Random(_SEED)
     malformed = _choose_malformed(rng, plain)
     sender = _Sender(bootstrap_servers)
@@ -134,7 +134,7 @@ def produce_demo(
             event = event._replace(value=malformed[number])
             count.malformed += 1
         count.committed += 1
-        count.late += ms // _HOUR_MS < due_ms // _HOUR_MS
+        count.late += ms // HOUR_MS < due_ms // HOUR_MS
         sender.send(event)
         if progress is not None and number % _PROGRESS_EVERY == 0:
             progress(number)
@@ -256,7 +256,7 @@ def _choose_malformed(rng: random.Random, records: int) -> dict[int, bytes]:
 def _choose_timestamp(draw: float, due_ms: int, start_ms: int) -> int:
     """Return the time that is due; seldom a little earlier, rarely so late that it belongs to an earlier hour."""
     if draw < _LATE_SHARE:
-        return max(start_ms, due_ms - _HOUR_MS - int(draw / _LATE_SHARE * _HOUR_MS))
+        return max(start_ms, due_ms - HOUR_MS - int(draw / _LATE_SHARE * HOUR_MS))
     if draw < _LATE_SHARE + _OUT_OF_ORDER_SHARE:
         return max(start_ms, due_ms - int((draw - _LATE_SHARE) / _OUT_OF_ORDER_SHARE * _OUT_OF_ORDER_MS))
     return due_ms

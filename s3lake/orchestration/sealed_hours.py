@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FIRST = "landed"
 HOURS_PER_TICK = 24
-_AGAIN_MS = 86_400_000
+_AGAIN_MS = hours.DAY_MS
 
 
 def seal_events(

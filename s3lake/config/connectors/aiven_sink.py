@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from s3lake.config.connector_keys import ConnectorKey, Keys, choice, milliseconds, same, whole
 from s3lake.config.connectors import connect_keys, converter_keys, s3_credentials
 from s3lake.config.draft import ConfigDraft, Draft
+from s3lake.config.model.format import LARGEST_FILE
 from s3lake.config.report import Report, Setting, Value
 from s3lake.text.option_values import suggest
 
@@ -90,7 +91,7 @@ def read_connector(settings: Sequence[Setting], report: Report, environment: Map
     raw = form.value == "csv"
     converter_keys.put_converters(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
     connect_keys.put_framework(keys, sink)
-    sink.put("flush", {**connect_keys.FLUSH, "count": None, "size": connect_keys.LARGEST_FILE})
+    sink.put("flush", {**connect_keys.FLUSH, "count": None, "size": LARGEST_FILE})
     sink.put("nulls", "write")
     keys.put(sink, _KEYS)
     sink.put("s3.path_style", sink.get("s3.endpoint_url") is not None)

@@ -9,6 +9,7 @@ from s3lake.config.connector_keys import ConnectorKey, Keys, same, whole
 from s3lake.config.connectors import connect_keys, converter_keys, s3_credentials
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
+from s3lake.config.model.format import LARGEST_FILE
 from s3lake.config.report import Report, Setting, Value
 from s3lake.text.option_values import suggest
 
@@ -88,7 +89,7 @@ def read_connector(settings: Sequence[Setting], report: Report, environment: Map
     connect_keys.put_name_and_topics(keys, sink)
     converter_keys.put_converters(keys, sink)
     connect_keys.put_framework(keys, sink)
-    sink.put("flush", {**connect_keys.FLUSH, "size": connect_keys.LARGEST_FILE})
+    sink.put("flush", {**connect_keys.FLUSH, "size": LARGEST_FILE})
     keys.put(sink, _KEYS)
     _put_store(keys, sink)
     _put_format(keys, sink)

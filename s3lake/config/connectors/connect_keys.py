@@ -13,7 +13,6 @@ from s3lake.records.convert.read.converters import CONVERTERS
 from s3lake.records.encode.formats import FORMATS
 from s3lake.text.option_values import did_you_mean, suggest
 
-LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
 """The defaults of Lenses' documentation, and the meaning of a key that a connector's file lacks: no native default."""
 

@@ -11,6 +11,7 @@ from s3lake.config.connectors import connect_keys, iggy_forwards, iggy_runtime, 
 from s3lake.config.connectors.connect_keys import escape_braces
 from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION, TABLES
 from s3lake.config.draft import ConfigDraft, Draft, join_drafts, value_at
+from s3lake.config.model.format import LARGEST_FILE
 from s3lake.config.report import Report, Setting, Value
 from s3lake.config.syntax import toml_file
 from s3lake.config.variables import Variables
@@ -233,7 +234,7 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
         sink.put("flush", {**connect_keys.FLUSH, "count": None})
         sink.put("flush.size", size)
         return
-    sink.put("flush", {**connect_keys.FLUSH, "size": connect_keys.LARGEST_FILE})
+    sink.put("flush", {**connect_keys.FLUSH, "size": LARGEST_FILE})
     sink.put("flush.count", count)
     if not keys.has(f"{_P}max_messages_per_file"):
         keys.error(by.setting, f"'messages' needs a number; add {_P}max_messages_per_file = 10000")

@@ -117,7 +117,7 @@ class Format(ConfigModel):
         return FORMATS[self.type].extension(self.codec)
 
 
-_LARGEST_FILE = 80 * 10**9  # an upload has 10,000 parts at most, and ours of 32 MiB leave room
+LARGEST_FILE = 80 * 10**9  # an upload has 10,000 parts at most, and ours of 32 MiB leave room
 
 
 class Flush(ConfigModel):
@@ -135,7 +135,7 @@ class Flush(ConfigModel):
     """
 
     count: Annotated[int, at_least(1)] | None = None
-    size: Annotated[Size, at_least(1, _LARGEST_FILE, format_size)] = 2**27
+    size: Annotated[Size, at_least(1, LARGEST_FILE, format_size)] = 2**27
     interval: Annotated[Duration, lasts_at_least(0)] = 300.0
     span: Annotated[Duration, lasts_at_least(0.001)] | None = None
     merge: bool = True

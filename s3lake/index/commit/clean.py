@@ -16,6 +16,7 @@ import msgspec
 from s3lake import hours
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import StoreDeniedError
+from s3lake.hours import DAY_MS
 from s3lake.index.commit.commit_files import map_in_parallel
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.recovery import fence_commit, settle_pending_commit, sweep_garbage
@@ -25,7 +26,6 @@ from s3lake.index.plan.tile import Tile
 from s3lake.text.quantities import format_count
 
 _log = logging.getLogger(__name__)
-DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
 Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads"]
 Names = Mapping[str, set[str]]

@@ -18,6 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.source.kafka.answers import GROUP_REFUSALS
 from s3lake.source.kafka.client_properties import to_librdkafka
 
 _STOPPED = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
@@ -29,7 +30,6 @@ _AGAIN = {
 }
 _TIMEOUT_S = 10.0  # within which a question is answered or fails
 _PAUSE_S = 0.1
-_REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class KafkaGroups:
                 refusal: KafkaError = error.args[0]
                 if refusal.code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return None
-                if refusal.code() in _REFUSALS:
+                if refusal.code() in GROUP_REFUSALS:
                     raise ConfigurationError(
                         f"Kafka at {self.bootstrap_servers} refuses to tell of group {name!r}: {refusal.str()}. Allow "
                         "this user to Describe the group"

@@ -16,7 +16,8 @@ import msgspec
 
 from s3lake import hours as hourly
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.index.commit.clean import DAY_MS, delete_replaced_manifests, list_document_names
+from s3lake.hours import DAY_MS
+from s3lake.index.commit.clean import delete_replaced_manifests, list_document_names
 from s3lake.index.commit.commit_files import map_in_parallel
 from s3lake.index.commit.documents import DEAD_LETTERS, File, Manifest, collect_files
 from s3lake.index.commit.protocol import Attempt, Staged

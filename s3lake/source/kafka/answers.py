@@ -1,8 +1,12 @@
 """Answers of brokers, as s3lake needs them."""
 
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 
 from s3lake.source.offsets import LogRange
+
+GROUP_REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+"""Errors of a question about a consumer group that this user may not ask."""
 
 
 def read_description(description: TopicDescription) -> tuple[str, list[int]]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
+from s3lake.source.kafka.answers import GROUP_REFUSALS
 from s3lake.source.kafka.offsets import KafkaOffsets
 
 _log = logging.getLogger(__name__)
-_REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _TRANSIENT = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -67,7 +67,7 @@ class ConsumerGroup:
 
     def _warn(self, topic: str, error: KafkaError) -> None:
         remedy = ""
-        if error.code() in _REFUSALS:
+        if error.code() in GROUP_REFUSALS:
             _refused.add((self.bootstrap_servers, self.name))
             remedy = (
                 f": allow this user Read on group {self.name} and on topic {topic}, or set publish_offsets: false. "

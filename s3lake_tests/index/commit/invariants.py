@@ -343,7 +343,7 @@ def i11_no_stall(world: "World", view: "View") -> None:
 def i12_idempotence(world: "World", view: "View") -> None:
     """Settle, sweep, open, close and clean change no byte a second time; a complete hour costs no PUT."""
     before = dict(world.bucket.objects), dict(world.bucket.uploads)
-    later = world.acting.now_ms + 30 * clean_module.DAY_MS if world.acting else 0
+    later = world.acting.now_ms + 30 * hours.DAY_MS if world.acting else 0
     for hour, tile in view.tiles.items():
         recovery.settle_pending_commit(world.index, hour)
         recovery.sweep_garbage(world.index, hour)

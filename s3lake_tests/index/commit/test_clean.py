@@ -11,7 +11,8 @@ from s3lake import hours
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import S3LakeError, StoreDeniedError, TableUnavailableError
-from s3lake.index.commit.clean import DAY_MS, Cleaned, clean_index, delete_replaced_manifests
+from s3lake.hours import DAY_MS
+from s3lake.index.commit.clean import Cleaned, clean_index, delete_replaced_manifests
 from s3lake.index.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.plan.tile import Tile, TileRange

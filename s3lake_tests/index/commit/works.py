@@ -159,9 +159,9 @@ def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -
     def work(me: Actor) -> None:
         clean_module.clean_index(
             me.index,
-            now_ms=me.now_ms + later_days * clean_module.DAY_MS,
-            spare_ms=spare_days * clean_module.DAY_MS,
-            keep_ms=keep_days * clean_module.DAY_MS,
+            now_ms=me.now_ms + later_days * hours.DAY_MS,
+            spare_ms=spare_days * hours.DAY_MS,
+            keep_ms=keep_days * hours.DAY_MS,
             keys=KEYS,
         )
 

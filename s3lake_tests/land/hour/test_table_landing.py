@@ -23,7 +23,8 @@ import pytest
 from s3lake.config.model import Sink
 from s3lake.config.model.key_space import KeySpace
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.index.commit.clean import DAY_MS, clean_index
+from s3lake.hours import DAY_MS
+from s3lake.index.commit.clean import clean_index
 from s3lake.index.commit.documents import Manifest
 from s3lake.index.commit.topic_index import TopicIndex
 from s3lake.index.store import Store
