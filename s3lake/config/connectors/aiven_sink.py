@@ -123,6 +123,8 @@ def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
         return codec.value if codec.setting else None
     sink.put("format.codec", codec.map(lambda name: "snappy_framed" if name == "snappy" else name))
     sink.put("format.framing", _FRAMINGS[form.value], form.setting)
+    if connect_keys.lines_have_decimals(sink):
+        keys.note("decimals are numbers; the connector writes them as base64", form)
     if form.value == "csv":
         sink.put("format.header", False)
     return codec.value

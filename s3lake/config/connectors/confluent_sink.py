@@ -142,8 +142,11 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     if level.value != -1 and codecs[form.value] is lines:
         sink.put("format.level", level)
     decimals = keys.choice("json.decimal.format", same("BASE64", "NUMERIC"), "NUMERIC")
-    if form.value == "json" and decimals.value == "BASE64":
+    if decimals.value == "BASE64" and connect_keys.lines_have_decimals(sink):
         keys.error(decimals.setting, "'BASE64' is not supported: decimals of JSON are numbers; write NUMERIC")
+    elif decimals.setting is None and connect_keys.lines_have_decimals(sink):
+        message = "decimals are numbers; the connector writes them as base64 by default"
+        keys.report.notice(form.setting, f"{message}: write json.decimal.format=NUMERIC")
     codec = codecs["parquet"]
     if form.value == "parquet" and codec.value in _PARQUET_EXTENSIONS:
         extension = _PARQUET_EXTENSIONS[codec.value]

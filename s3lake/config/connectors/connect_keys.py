@@ -202,6 +202,12 @@ def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
             keys.note(message, mode)
 
 
+def lines_have_decimals(sink: Draft) -> bool:
+    """Return whether files of a sink are JSON, and its values may have decimals, which are numbers there."""
+    form = str(sink.get("format.type") or "json")
+    return form in ("json", "json_array") and sink.get("converter.value") in ("avro", "connect_json", "protobuf")
+
+
 def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:
     """Note that the connector differs from its documentation, which is followed unless the file sets `path`."""
     remedy = f"{message}: write s3lake.{path}={value} for that"

@@ -11,9 +11,15 @@ from s3lake_tests.records.layout.files import ms, read_records
 def load(changes: str) -> LoadedConfig:
     own: dict[str, str | None] = {"file.max.records": "0", "file.name.timestamp.source": "event"}
     unset = dict.fromkeys(["key.converter", "value.converter", "value.converter.schemas.enable"])
-    return bases.load(bases.AIVEN, bases.changes(changes, OWN=own, DATED={**own, **DATED}, WITHOUT_CONVERTERS=unset))
+    named = {"OWN": own, "DATED": {**own, **DATED}, "WITHOUT_CONVERTERS": unset, "AVRO": AVRO}
+    return bases.load(bases.AIVEN, bases.changes(changes, **named))
 
 
+AVRO: dict[str, str | None] = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://registry:8081",
+    "value.converter.schemas.enable": None,
+}
 DAY = "{{timestamp:unit=yyyy}}{{timestamp:unit=MM}}{{timestamp:unit=dd}}"
 DATED = {"file.name.template": f"{{{{topic}}}}-{{{{partition}}}}-{{{{start_offset}}}}-{DAY}"}
 KEYS = """
@@ -71,6 +77,10 @@ file.name.template={{key}} => exactly_once: false
 file.name.template={{key}} => remark: exactly_once is false
 file.name.template={{topic}}-{{partition}}-{{start_offset}} => exactly_once: true
 file.name.template={{topic}}-{{partition}}-{{start_offset}} => remark: file.name.template:
+AVRO + format.output.type=jsonl => remark: format.output.type: decimals are numbers; the connector writes them as base64
+AVRO + format.output.type=json => remark: format.output.type: decimals are numbers; the connector writes them as base64
+AVRO + format.output.type=parquet => no remark: decimals
+format.output.type=jsonl => no remark: decimals
 format.output.type=csv => format.codec: gzip
 format.output.type=json + file.compression.type=zstd => format.codec: zstd
 format.output.type=jsonl + file.compression.type=snappy => format.codec: snappy_framed

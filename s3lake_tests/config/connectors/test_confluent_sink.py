@@ -3,6 +3,7 @@
 import pytest
 
 from s3lake.config.draft import LoadedConfig
+from s3lake.errors import ConfigurationError
 from s3lake.lake.form import form_of
 from s3lake_tests.config import bases
 from s3lake_tests.kit.tables import rows
@@ -115,6 +116,7 @@ def test_a_partition_by_a_field_has_its_value_in_the_key_c26_to_c31(fields: str,
     assert bases.keys_of(loaded, LaidOutRecord(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
 
 
+DECIMALS = "decimals are numbers; the connector writes them as base64 by default: write json.decimal.format=NUMERIC"
 SLASH = "ends with '/': the connector writes its objects below '//', and here it is one '/'; take it out"
 UNUSED = "changes nothing next to the other settings of this file"
 LOSSY = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
@@ -164,6 +166,12 @@ SCHEMAS + schema.compatibility=FULL => schema_policy.compatibility: full
 SCHEMAS + schema.compatibility=FULL => no remark: schema.compatibility
 format.class=ParquetFormat + schema.compatibility=FULL => schema_policy.compatibility: none
 format.class=ParquetFormat + schema.compatibility=FULL => remark: schema.compatibility: {UNUSED}
+SCHEMAS + format.class=JsonFormat => remark: format.class: {DECIMALS}
+value.converter.schemas.enable=true => remark: format.class: {DECIMALS}
+SCHEMAS + format.class=JsonFormat + json.decimal.format=NUMERIC => no remark: decimals
+SCHEMAS + json.decimal.format=BASE64 => no remark: decimals
+format.class=JsonFormat => no remark: decimals
+json.decimal.format=BASE64 => remark: json.decimal.format: {UNUSED}
 topics.dir=raw/ => remark: topics.dir: {SLASH}
 topics.dir=raw => no remark: topics.dir
 topics.dir= => no remark: topics.dir
@@ -176,6 +184,11 @@ TIME + directory.delim=_ + path.format='y'=YYYY_ => no remark: path.format
 @pytest.mark.parametrize(("changes", "expected"), rows(SETTINGS))
 def test_keys_are_native_settings(changes: str, expected: str) -> None:
     bases.check(load(changes), expected)
+
+
+def test_decimals_in_base64_are_refused_if_values_can_have_decimals() -> None:
+    with pytest.raises(ConfigurationError, match="'BASE64' is not supported: decimals of JSON are numbers; write NUM"):
+        load("SCHEMAS + format.class=JsonFormat + json.decimal.format=BASE64")
 
 
 def test_sidecars_have_the_connectors_codecs() -> None:
