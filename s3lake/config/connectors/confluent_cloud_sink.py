@@ -62,6 +62,7 @@ _NO_EFFECT = {
     "max.poll.interval.ms": "no consumer group is used",
     "max.poll.records": "Spark reads ranges of offsets",
 }
+_ID = "${connector}"
 _DEFAULTS = {
     "key.converter": _READ["BYTES"],
     "locale": "en",
@@ -181,6 +182,9 @@ def _translate(key: str, setting: Setting, plain: Mapping[str, Setting], report:
     elif key == "provider.integration.id":
         ours = "s3lake.s3.role.arn names ours, else boto3's own chain is used"
         report.notice(setting, f"is a role that Confluent Cloud assumes; {ours}")
+    elif key == "errors.deadletterqueue.topic.name" and _ID in setting.value:
+        reason = f"{_ID} is the connector's id, which only Confluent Cloud knows"
+        report.error(setting, f"{setting.masked_value}: {reason}; write the topic's name, for example dlq-lcc-abc123")
     elif key in _NO_EFFECT:
         report.no_effect(setting, _NO_EFFECT[key])
     else:

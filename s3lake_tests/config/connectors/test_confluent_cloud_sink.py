@@ -103,3 +103,13 @@ def test_the_field_of_a_time_is_read() -> None:
 def test_keys_are_bytes_unless_a_format_is_set() -> None:
     bases.check(bases.load(CLOUD), "converter.key: bytes")
     bases.check(bases.load(CLOUD, {"input.key.format": "STRING"}), "converter.key: string")
+
+
+def test_a_dead_letter_topic_by_the_connectors_id_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        bases.load(CLOUD, {"errors.deadletterqueue.topic.name": "dlq-${connector}"})
+    assert (
+        "errors.deadletterqueue.topic.name: 'dlq-${connector}': ${connector} is the connector's id, which only "
+        "Confluent Cloud knows; write the topic's name, for example dlq-lcc-abc123"
+    ) in str(refused.value)
+    assert bases.load(CLOUD, {"errors.deadletterqueue.topic.name": "dlq-lcc-abc123"}).config.sinks
