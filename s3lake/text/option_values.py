@@ -29,8 +29,20 @@ def suggest(name: str, allowed: Iterable[str], remedy: str = "use one of") -> st
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that a mistyped one probably is, None if none is near; only a few letters may differ."""
-    return next(iter(get_close_matches(name, list(names), 1, _NEAR)), None)
+    """Return the name that a mistyped one probably is, None if none is near; only a few letters may differ.
+
+    A section that both names begin with makes them no nearer: what is behind it must be near too.
+    """
+    near = get_close_matches(name, list(names), 3, _NEAR)
+    return next((allowed for allowed in near if get_close_matches(*_skip_section(name, allowed))), None)
+
+
+def _skip_section(name: str, allowed: str) -> tuple[str, list[str]]:
+    """Return both names without the steps that they have in common, as `get_close_matches` takes them."""
+    steps, allowed_steps = name.split("."), allowed.split(".")
+    while len(steps) > 1 and len(allowed_steps) > 1 and steps[0] == allowed_steps[0]:
+        del steps[0], allowed_steps[0]
+    return ".".join(steps), [".".join(allowed_steps)]
 
 
 def parse_whole_number(text: str, low: int, high: int | None = None) -> int:

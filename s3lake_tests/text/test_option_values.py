@@ -28,3 +28,21 @@ def test_names_are_separated_by_commas_and_not_empty() -> None:
     assert option_values.parse_names("") == []
     with pytest.raises(ValueError, match="has an empty name between commas"):
         option_values.parse_names("a,,b")
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "nearest"),
+    [
+        ("plugin_config.compression", ["plugin_config.region", "plugin_config.prefix"], None),
+        ("plugin_config.regoin", ["plugin_config.endpoint", "plugin_config.region"], "plugin_config.region"),
+        ("schema.compabtibility", ["schema.compatibility"], "schema.compatibility"),
+        ("s3.regions", ["s3.region", "s3.retries"], "s3.region"),
+        ("flush.sizes", ["flush.size"], "flush.size"),
+        ("topic", ["topics"], "topics"),
+        ("value.converter.schemas.enabled", ["value.converter.schemas.enable"], "value.converter.schemas.enable"),
+    ],
+)
+def test_a_name_in_the_same_section_is_nearest_only_if_the_rest_is_near(
+    name: str, names: list[str], nearest: str | None
+) -> None:
+    assert option_values.find_nearest(name, names) == nearest
