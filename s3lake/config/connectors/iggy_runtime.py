@@ -84,7 +84,10 @@ def _of_directory(
 ) -> Iterator[TomlFile]:
     at, name = runtime.place("connectors", "config_dir"), options.get("config_dir")
     if not isinstance(name, str):
-        report.error(at, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
+        message = 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"'
+        if runtime.table("sinks"):  # as the runtime had them before it read a directory
+            message = f"{message}, and write each table of [sinks] in a file of its own there, with type and key"
+        report.error(at, message)
         return
     directory = references.base / name
     if not directory.is_dir():

@@ -193,7 +193,12 @@ def test_a_connector_with_its_own_s3_has_it_at_its_sink(runtime: Path) -> None:
         ('config_type = "local"', 'config_type = "ftp"', "'ftp' is not allowed; write local or http"),
         ('config_type = "local"', 'config_type = "http"', "base_url is missing"),
         ('config_type = "local"', 'config_typ = "local"', "unknown name; allowed in connectors: config_type"),
-        ('config_dir = "connectors"', "", "config_dir is missing"),
+        ('config_dir = "connectors"', "", 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"'),
+        (
+            'config_dir = "connectors"',
+            "\n[sinks.lake]\nenabled = true",
+            "and write each table of [sinks] in a file of its own there, with type and key",
+        ),
         ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is not a directory"),
         ('config_dir = "connectors"', 'config_dir = "empty"', "no sink is enabled here"),
         ('[iggy]\naddress = "localhost:8090"\n', "", ":1:1: iggy: is not a table; write [iggy]"),
