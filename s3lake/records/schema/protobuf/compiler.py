@@ -256,7 +256,7 @@ def _pool(files: Any) -> Any:
 
 def _explain_invalid(errors: str) -> str:
     remedy = _REGISTER_IMPORT if _MISSING_IMPORT.search(errors) else ""
-    return f"it is not valid Protobuf: {errors[:300]}{remedy}"
+    return f"it is not valid Protobuf: {errors[:300].rstrip('.') if remedy else errors[:300]}{remedy}"
 
 
 @functools.cache
