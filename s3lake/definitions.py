@@ -7,7 +7,7 @@ import os
 import sys
 
 # A code location is hundreds of thousands of objects that stay. Python goes through all of them again and again while
-# they are made: a third of what loading takes, in the process of each run too. At its end it does so once more.
+# they are made: a third of what loading takes, in the process of each run too. At its end it does so again.
 gc.set_threshold(50_000, *gc.get_threshold()[1:])
 atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())  # DuckDB would list what it still has
 

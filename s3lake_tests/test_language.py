@@ -39,6 +39,7 @@ _NO_SUBJECT = re.compile(r"test_(what|who|whose|where|which|of|without)(_|$)")
 _PRONOUN = re.compile(r"test_(it|that|they|this|those|these)_")
 _WORDS = re.compile(
     r"\b(nobody|somebody|beside|anew|told(?! apart)|(?<!there )is none|(?<!there )is no|None where|those of|those that"
+    r"|(?<!at )once more|dead writers?|died"
     r"|stands?|dies|heeds?|gone|spells?|spelled|spelt|(?<!error )(?<!errors )(?<!message )(?<!notice )(?:says?|said))\b"
 )
 _DEAD_LETTERS = {"letter", "letters"}
@@ -165,6 +166,7 @@ def test_each_rule_counts_what_it_forbids_and_nothing_else() -> None:
     assert count_words("nobody is told; the standing of a tile is not counted") == 2
     assert count_words("what is gone, as Avro spells it and the clock says; the error says why, in its spelling") == 3
     assert count_letters("letters = [letter.reason for letter in dead_letters]") == 3
+    assert count_words("dead writers that died land once more; of two at once more than one wins") == 3
     assert count_words("it is no tile if there is no hour, and the two cannot be told apart") == 1
 
 

@@ -16,7 +16,7 @@ import pytest
 from s3lake import hours
 from s3lake.demo.embedded_kafka import EmbeddedKafka
 from s3lake.demo.embedded_s3 import EmbeddedS3
-from s3lake.index.commit.clean import DAY_MS
+from s3lake.hours import DAY_MS
 from s3lake.index.store import PendingUpload
 from s3lake.index.store.s3_store import S3Store
 from s3lake.land.topic.topic_sink import TopicSink

@@ -45,7 +45,7 @@ MARKERS = {
 """The marker that a test gets for each fixture that it uses; a test with any of them is `real` too."""
 
 SPARK_MASTER = os.environ.get("SPARK_MASTER_OF_TESTS", "local[2]")
-"""Where the tests run that ask for `spark`: .ci/nightly runs them once more behind a Spark Connect server."""
+"""Where the tests run that ask for `spark`: .ci/nightly runs them again behind a Spark Connect server."""
 
 S3_SERVER = os.environ.get("S3_SERVER_OF_TESTS", "moto")
 """What `s3_server` is: a server that `start_s3` starts, or the address of one that has the demo's keys."""

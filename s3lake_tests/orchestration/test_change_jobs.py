@@ -119,7 +119,7 @@ class TestEachJob:
             ("compact", {"from": "20.11.2026"}, "from, to: '20.11.2026' is not an hour: write it as YYYY-MM-DDTHH"),
             ("erase", {"where": "true", "to": "2026-11-20"}, "from, to: '2026-11-20' is not an hour"),
             ("compact", {"from": "2026-11-20T06", "to": HOUR}, f"from, to: 2026-11-20T06 is later than {HOUR}"),
-            ("restore", {"into": TOPIC}, "would land the records once more"),
+            ("restore", {"into": TOPIC}, "would land the records again"),
             ("restore", {"into": "new", "without": ["value"]}, "it takes key, headers, timestamp"),
             ("restore", {"into": "new"}, "its envelope does not hold"),
         ],

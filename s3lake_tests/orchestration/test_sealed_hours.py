@@ -62,7 +62,7 @@ def tick(runs: OneTopic, known: list[hours.Range] | None = None, later_ms: int =
 
 
 def forget(runs: OneTopic) -> None:
-    """As if every run had died between its last commit and the announcement."""
+    """As if every run had crashed between its last commit and the announcement."""
     runs.instance.wipe_assets([sealed_key(runs.sink, TOPIC)])
 
 

@@ -108,7 +108,7 @@ class TestHoursOfTheIndex:
 
     @pytest.mark.usefixtures("few_a_tick")
     def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: SensorTicks) -> None:
-        """A rewrite died: the cursor knows better, and is wrong."""
+        """A rewrite crashed: the cursor knows better, and is wrong."""
         past = list(hours.span("2026-01-04T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: TileRange(0, 0, 0)}) for hour in past), Tile(HOUR, {0: TileRange(0, 100)}))
         for _ in range(len(past) // due_hours.TILES_PER_TICK + 1):
@@ -165,7 +165,7 @@ class TestHoursOfTheIndex:
         assert ranges(world.tick()) == [(oldest, hours.shift(oldest, 23))]
 
     def test_a_tile_that_was_announced_and_never_written_is_asked_for(self, world: SensorTicks) -> None:
-        """Who opened the hour died in between; the next run writes the tile."""
+        """Who opened the hour crashed in between; the next run writes the tile."""
         tile = Tile(HOUR, {0: TileRange(0, 0)})
         head = TopicHead(hours=((HOUR, HOUR),), new=tile)
         world.store.put(world.index().head_key, msgspec.json.encode(head))

@@ -78,7 +78,7 @@ def clean_index(
         index: the index of the sink and topic.
         now_ms: the clock that ages are measured with.
         spare_ms: manifests younger than this are left alone, to spare live writers; a matter of speed, not of safety.
-        keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
+        keep_ms: manifests older than this are swept again and deleted: longer than the bucket's lifecycle rule
             and than any request, because a completion that was under way may become visible late.
         dry_run: True to only report what would be done.
         keys: the keys that the sink gives; None to leave uploads that no manifest names alone.
@@ -228,7 +228,7 @@ def _end_uploads(
             )
         ]
     except StoreDeniedError as error:
-        _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)
+        _log.warning("uploads of writers that crashed early are left to the bucket's lifecycle rule: %s", error)
         return []
     if not dry_run:
         map_in_parallel(lambda one: index.store.abort_upload(one.key, one.upload), dead, index.pace)
@@ -239,7 +239,7 @@ def is_landed_by_others(index: TopicIndex, manifest: Manifest) -> bool:
     """Return whether other commits have landed all offsets of a commit, so that no process takes its names any more.
 
     Objects that are visible before a tile lists them have no other fence: a name that was freed while a writer may
-    still take it could be deleted once more, by a clean that looked at it before.
+    still take it could be deleted again, by a clean that looked at it before.
     """
     head = index.head()
     at = {partition: read.start for partition, read in manifest.partitions.items()}
@@ -278,7 +278,7 @@ def _read_settled(index: TopicIndex) -> Settled:
     try:
         return _decode_settled(stored.body) if stored else Settled()
     except msgspec.MsgspecError:
-        return Settled()  # another version's; every tile is asked once more
+        return Settled()  # another version's; every tile is asked again
 
 
 def _digest(names: Names) -> str:

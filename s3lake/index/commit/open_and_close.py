@@ -174,7 +174,7 @@ def _plan_tile(
             settle_pending_commit(index, before.hour)  # what is under way may be of a log that was cut
             before = index.existing_tile(before.hour)[0]
         require_same_log(index, offsets, before, kafka)
-    # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.
+    # Between `accept` and now the log may have been cut again, and nothing is landed of it from there on.
     begun = Tile(hour, {partition: TileRange(at, at) for partition, at in head.begins.items()}, epochs=head.led)
     tile = tiles.open_tile(
         hour,

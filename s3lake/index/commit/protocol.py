@@ -230,7 +230,7 @@ def commit_attempt_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) 
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
         abort_uploads(index.store, missing, index.pace)
-        # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
+        # Plain names of these offsets are in use now, by this attempt or by one that crashed: the next takes others.
         burnt = tiles.extend_burnt(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
         index.swap_tile(attempt.tile.revise(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
@@ -254,7 +254,7 @@ def _record_manifest(index: TopicIndex, manifest: Manifest, replaced: Sequence[M
             require_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)
     except (DataLossError, StoreConflictError):
-        abort_uploads(index.store, manifest.files, index.pace)  # a silent store is not asked once more for every file
+        abort_uploads(index.store, manifest.files, index.pace)  # a silent store is not asked again for every file
         raise
     return manifest
 

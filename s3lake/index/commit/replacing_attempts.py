@@ -1,4 +1,4 @@
-"""Begin a commit that replaces others: made of their committed objects, or landed once more from Kafka."""
+"""Begin a commit that replaces others: made of their committed objects, or landed again from Kafka."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain

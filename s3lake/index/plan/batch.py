@@ -78,7 +78,7 @@ def plan_next_batch(
 
 
 def plan_rewrite(tile: Tile, kafka: TopicOffsets) -> Batch:
-    """The micro-batch that reads a landed tile once more, for a rewrite."""
+    """Return the micro-batch that reads a landed tile again, for a rewrite."""
     spans = {partition: (span.start, span.committed) for partition, span in sorted(tile.partitions.items())}
     return plan_offset_ranges({partition: span for partition, span in spans.items() if span[1] > span[0]}, kafka)
 

@@ -1,4 +1,4 @@
-"""Kafka once more: the committed records of given offsets, as any read_committed consumer gets them.
+"""What verify reads of Kafka: the committed records of given offsets, as any read_committed consumer gets them.
 
 Nothing is committed to a consumer group. The client is librdkafka, as in landing; the loop that reads is verify's own.
 """

@@ -52,7 +52,7 @@ def require_allowed(sinks: Sequence[Sink], into: str, without: Collection[str], 
     """Refuse options that can only be a mistake, before anything is read.
 
     Raises:
-        ConfigurationError: a part that records do not have, or a topic that one of `sinks` would land once more.
+        ConfigurationError: a part that records do not have, or a topic that one of `sinks` would land again.
     """
     strange = sorted({*without} - {*PARTS})
     if strange:
@@ -60,7 +60,7 @@ def require_allowed(sinks: Sequence[Sink], into: str, without: Collection[str], 
     readers = [one.name for one in sinks if one.reads(into)]
     if readers and not landed_again:
         raise ConfigurationError(
-            f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
+            f"--into {into}: sink {readers[0]} reads this topic and would land the records again: take another "
             "topic, or use --landed-again"
         )
 

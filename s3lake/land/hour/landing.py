@@ -77,7 +77,7 @@ def land(
 
 
 def rewrite(target: TopicSink, hour: str, observer: Observer | None = None) -> LandedHour:
-    """Land a complete hour once more, in place of what was landed.
+    """Land a complete hour again, in place of what was landed.
 
     Raises:
         DataLossError: the hour is not complete, or Kafka no longer has all of it.

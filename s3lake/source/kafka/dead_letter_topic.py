@@ -1,4 +1,4 @@
-"""The dead letter topic: refused records once more in Kafka, with the headers that Kafka Connect's own would have.
+"""The dead letter topic: refused records in Kafka again, with the headers that Kafka Connect's own would have.
 
 At least once, where the dead letters in the bucket are exactly once: a task produces before it reports that it is done,
 so a crash may repeat records and cannot lose one. Workers import this module; confluent_kafka only when there is

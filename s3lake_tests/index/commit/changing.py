@@ -236,7 +236,7 @@ def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, removed: 
 
 
 def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
-    """The data once more, what has landed now, and the dead letters that are left."""
+    """The data again, what has landed now, and the dead letters that are left."""
     contents: list[tuple[int, str, Sequence[Record]]] = []
     reads = dict(replaced.partitions)
     for file, records in _read(me, [replaced]):

@@ -1,7 +1,7 @@
 """The protocol's invariants (docs/design/commit.md), one function each.
 
 The checks `AT_EVERY_STEP` run after every request that changed the bucket, the checks `AT_THE_END` once every actor
-has finished or died, every hour was asked for once, and clean has run. I14, clock independence, holds when the others
+has finished or crashed, every hour was asked for once, and clean has run. I14, clock independence, holds if the others
 hold under skewed clocks; what can be checked of it by itself is that no edge of a tile comes from a clock.
 """
 
@@ -363,7 +363,7 @@ def i12_idempotence(world: "World", view: "View") -> None:
             world.do("again", materialise((hours.start_ms(hour) - hours.start_ms(FIRST_HOUR)) // hours.HOUR_MS))
             again = [line for line in map(str, world.log[written:]) if " put " in line or "upload" in line]
             if again:
-                raise Violation(world, "I12", f"{hour} was complete, and was written to once more: {again}")
+                raise Violation(world, "I12", f"{hour} was complete, and was written to again: {again}")
 
 
 def i13_later_partition(world: "World", view: "View") -> None:

@@ -1,4 +1,4 @@
-"""Cleaning up behind dead writers."""
+"""Cleaning up behind crashed writers."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ FIVE = "2026-11-20T05"
 
 @pytest.fixture
 def dead(world: World) -> World:
-    """A writer that died just before it would have entered its commit; another landed the hour."""
+    """A writer that crashed just before it would have entered its commit; another landed the hour."""
     world.do("A", materialise(0), until=enters_pending).crash()
     world.do("B", materialise(0))
     assert list(world.view().manifests) == ["c1", "c2"]
@@ -122,7 +122,7 @@ def test_a_commit_that_is_rolled_back_later_is_found_though_its_manifest_was_the
 
 
 class TestUploadsThatNoManifestNames:
-    """Their writers died before they had written one: only the store has their ids."""
+    """Their writers crashed before they had written one: only the store has their ids."""
 
     KEYS = KeySpace.from_sink(
         Sink(name="sink", topics=("orders",), bucket="lake", start="2026-11-20T00", prefix="data"), "orders"

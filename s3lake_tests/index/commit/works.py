@@ -88,7 +88,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
 
 
 def rewriting(number: int) -> Work:
-    """Land a complete hour once more."""
+    """Land a complete hour again."""
 
     def work(me: Actor) -> None:
         found = me.index.head()
@@ -154,7 +154,7 @@ def closing_quiet_hours(number: int) -> Work:
 
 
 def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -> Work:
-    """Fence and sweep what dead writers left."""
+    """Fence and sweep what crashed writers left."""
 
     def work(me: Actor) -> None:
         clean_module.clean_index(

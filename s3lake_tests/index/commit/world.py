@@ -4,7 +4,7 @@ Every actor is a greenlet. Before each single request to the store or to Kafka i
 decides whose request is carried out next, and with which fault. An actor that crashed never makes another request.
 
 What may go wrong with the store beyond crashes and lost answers is a `Circumstances`. Invariants (`invariants.py`) are
-checked after every request that changed the bucket, and once more when everything has come to rest.
+checked after every request that changed the bucket, and again when everything has come to rest.
 """
 
 import itertools
@@ -40,7 +40,7 @@ Fault = Literal[
     "crash before",  # the request is never sent
     "crash after",  # carried out, but the answer is lost
     "crash, in flight",  # the actor has stopped; the request is carried out some time later
-    "answer lost",  # carried out, and the SDK sends it once more
+    "answer lost",  # carried out, and the SDK sends it again
     "timeout, done",  # StoreUnavailableError, though it was carried out
     "timeout, not done",
     "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later

@@ -54,7 +54,7 @@ class Enforced(UnstagedTopic):
         return Config(kafka=Kafka(bootstrap_servers="nowhere:1"), s3=s3, sinks=(self.sink,))
 
     def land(self) -> None:
-        """All that a sink's life asks of a store, after a run that died with an upload under way."""
+        """All that a sink's life asks of a store, after a run that crashed with an upload under way."""
         target = self.target()
         left = f"{self.sink.prefix}/{target.topic}/date=2026-01-05/left"
         self.store.abort_upload(left, self.store.create_upload(left, {COMMIT: "c"}))

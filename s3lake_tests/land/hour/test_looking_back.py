@@ -58,7 +58,7 @@ def test_a_rewritten_hour_is_reported_with_its_own_commits_after_the_replaced_on
 
 
 def leave(world: UnstagedTopic) -> None:
-    """What writers that died left: an upload without a manifest, one of another sink, and trials of the store."""
+    """What writers that crashed left: an upload without a manifest, one of another sink, and trials of the store."""
     for key in [LEFT, "clicks/date=2026-11-20/hour=01/0-000000000010.json"]:
         world.store.uploads[world.store.create_upload(key, {})].begun_ms = ms(70)
     for key in TRIALS:

@@ -117,7 +117,7 @@ def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.Monkey
 
 
 def test_each_topic_gets_a_job_of_its_own_when_the_shared_job_fails() -> None:
-    worlds, session = topics(3, 1), TwoCoreSession(failures=[OSError("a worker died")])
+    worlds, session = topics(3, 1), TwoCoreSession(failures=[OSError("a worker crashed")])
     landed = land(worlds, session)
     assert all(isinstance(one, list) for one in landed)
     assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 1)]

@@ -34,7 +34,7 @@ SUITES = [
     "s3lake_tests/orchestration/test_io_manager.py",
     "s3lake_tests/land/hour/test_landing.py",
 ]
-"""What runs through a server once more. Of landing what Spark has a part in, and not what plans or commits."""
+"""The tests that run again through a server. Of landing what Spark has a part in, and not what plans or commits."""
 LANDING = "not test_landing or TestRefusedRecords or TestRewrite or TestFormats or TestSql"
 
 WORKERS = """
