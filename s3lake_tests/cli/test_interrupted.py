@@ -17,7 +17,7 @@ from s3lake.demo.embedded_s3 import EmbeddedS3
 from s3lake.land.spark.jars import cache_dir
 from s3lake_tests.kit.cost import PATIENCE_S
 from s3lake_tests.kit.lake import START, Lake, at, values
-from s3lake_tests.kit.processes import MARK, kill_all, marked, until
+from s3lake_tests.kit.processes import MARK, catches, kill_all, marked, until
 
 _CONFIG = """\
 kafka: {bootstrap_servers: 127.0.0.1:1}
@@ -126,6 +126,7 @@ def _end_after(directory: Path, words: list[str], number: signal.Signals, after_
     mark, temporary = str(uuid.uuid4()), directory / "tmp"
     temporary.mkdir()
     with run_command(directory, mark, words, TMPDIR=str(temporary)) as running:
+        until(lambda: catches(running, signal.SIGTERM))  # before, the signal ends Python itself, which began nothing
         with suppress(subprocess.TimeoutExpired):
             running.wait(after_s)
         code = _end(running, number, mark, temporary)

@@ -1,8 +1,12 @@
 """Processes that a test started, found by a mark in their environment: parents may have ended, groups have changed."""
 
 import contextlib
+import re
+import signal
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
@@ -29,6 +33,16 @@ def kill_all(mark: str) -> None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(processes, timeout=PATIENCE_S)
+
+
+def catches(process: "subprocess.Popen[str]", number: signal.Signals) -> bool:
+    """Whether a process has a handler of the signal; True if it has ended, or the system does not show it."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text("utf-8")
+    except FileNotFoundError:
+        return True
+    handlers = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)  # a zombie has none
+    return process.poll() is not None or (handlers is not None and int(handlers[1], 16) >> (number - 1) & 1 == 1)
 
 
 def until(reached: Callable[[], bool]) -> None:
