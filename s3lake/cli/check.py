@@ -180,12 +180,15 @@ def _stages(sink: "Sink") -> list[str]:
 
 def find_half_days(sink: "Sink") -> str | None:
     """Return the pattern of an hour of twelve in object keys, if no pattern has the half of the day."""
-    from s3lake.records.layout.pieces import Hour, TimeElement
+    from s3lake.records.layout.pieces import DateElement, Hour, TimeElement
     from s3lake.text.dates.pattern_letters import split_pattern
 
-    patterns = [piece.pattern for piece in sink.layout.pieces if isinstance(piece, Hour | TimeElement)]
-    letters = {pattern: {part.letter for part in split_pattern(pattern, pairs=False)} for pattern in patterns}
-    if "a" in set().union(*letters.values()) or {"H", "k"} & set().union(*letters.values()):
+    letters = {
+        piece.pattern: {part.letter for part in split_pattern(piece.pattern, pairs=not isinstance(piece, DateElement))}
+        for piece in sink.layout.pieces
+        if isinstance(piece, DateElement | Hour | TimeElement)
+    }
+    if {"a", "H", "k"} & set().union(*letters.values()):
         return None
     return next((pattern for pattern, used in letters.items() if used & {"h", "K"}), None)
 

@@ -93,6 +93,25 @@ class TestCheck:
         assert outcome.code == 0, text
         assert ("has an hour of twelve and no half of the day (a)" in text) is shown
 
+    @pytest.mark.parametrize(
+        ("elements", "shown"),
+        [
+            ("_date.yyyy-MM-dd, _date.hh", True),
+            ("_date.yyyy-MM-dd-KK", True),
+            ("_date.yyyy-MM-dd, _date.hh, _date.a", False),
+            ("_date.yyyy-MM-dd, _date.HH", False),
+        ],
+    )
+    def test_an_element_with_an_hour_of_twelve_and_no_half_of_the_day_is_a_notice(
+        self, elements: str, shown: bool, run: Run, offline: Path
+    ) -> None:
+        layout = f"layout: {{partition_by: [{elements}]}}"
+        offline.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, {layout},"))
+        outcome = run("check", offline)
+        text = " ".join((outcome.out + outcome.err).split())
+        assert outcome.code == 0, text
+        assert ("has an hour of twelve and no half of the day (a)" in text) is shown
+
     def test_columns_of_values_that_bring_a_schema_are_a_notice(self, run: Run, offline: Path) -> None:
         for converter, shown in (("connect_json", True), ("json", False)):
             more = f"format: {{type: parquet}}, converter: {{value: {converter}}}, columns: {{at: timestamp_us}}"
