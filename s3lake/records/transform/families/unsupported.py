@@ -24,7 +24,7 @@ _NO_JSON_TEXT = "take it out: the value is JSON in the object already; HoistFiel
 _SCRIPT = "scripts are not run: write two sinks with sql: {where: …} and a layout each"
 _TYPES = "take it out: types come from the schema of the value, or from the sink's columns"
 
-_REMEDIES = {
+REMEDIES = {
     "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState": _MONGO,
     "io.debezium.connector.mongodb.transforms.outbox.MongoEventRouter": _SOURCE_SIDE,
     "io.debezium.connector.yugabytedb.transforms.YBExtractNewRecordState": (
@@ -121,6 +121,7 @@ _REMEDIES = {
         "Kafka has no such predicate: HasHeaderKey looks at the name of the header"
     ),
 }
+"""What to write instead, by the name of a class that is refused."""
 _PACKAGES = ("io.debezium.", CONFLUENT, AIVEN, *ICEBERG, "com.redhat.insights.", "com.github.")
 _OF_A_PACKAGE = "classes of others are not run: write it with sql, or with a transform of docs/transforms.md"
 
@@ -128,16 +129,11 @@ _OF_A_PACKAGE = "classes of others are not run: write it with sql, or with a tra
 def find_remedy(type_name: str) -> str | None:
     """Return what to write instead of a class, with or without its package. Return None if it is not known."""
     name, has_side, _ = type_name.partition("$")
-    if name in _REMEDIES:
-        return _REMEDIES[name]
+    if name in REMEDIES:
+        return REMEDIES[name]
     if "." in name:
         return _OF_A_PACKAGE if name.startswith(_PACKAGES) else None
-    same = [full_name for full_name in _REMEDIES if full_name.rpartition(".")[2] == name]
+    same = [full_name for full_name in REMEDIES if full_name.rpartition(".")[2] == name]
     if has_side:
         same = [full_name for full_name in same if not full_name.startswith(DEBEZIUM)]  # which have none
-    return f"of {same[0]}: {_REMEDIES[same[0]]}" if same else None
-
-
-def list_foreign() -> dict[str, str]:
-    """Return each class that is refused with a remedy."""
-    return dict(_REMEDIES)
+    return f"of {same[0]}: {REMEDIES[same[0]]}" if same else None
