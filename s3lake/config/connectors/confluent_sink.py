@@ -45,6 +45,11 @@ _DECIDING = (
 )
 """Keys that decide what others mean."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
+_INSTEAD = {
+    "partitioner.class": "take it out, and write the directories that it makes as s3lake.layout.template",
+    "timestamp.extractor": "use RecordField, with the field of the time in timestamp.field, or Record or Wallclock",
+}
+"""What replaces a class of one's own."""
 _NO_EFFECT = {
     "s3.http.send.expect.continue": "the store is asked first for parts of more than 2 MiB, and not for smaller ones",
     "s3.send.digest": "every upload carries a checksum",
@@ -262,7 +267,10 @@ def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) 
     def read(text: str) -> str:
         name = text.rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor") or default
         is_own = "." not in text or text.startswith("io.confluent.connect.") or name in _OF_COMMUNITY
-        if name not in classes or not is_own:
+        if not is_own:
+            instead = _INSTEAD.get(key, f"use one of: {', '.join(classes)}")
+            raise ValueError(f"is a Java class, which cannot run here; {instead}")
+        if name not in classes:
             raise ValueError(f"is not known; {suggest(name, classes)}")
         return classes[name]
 
