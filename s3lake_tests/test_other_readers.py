@@ -18,7 +18,7 @@ from s3lake.index.commit.documents import File
 from s3lake.land.spark import jars
 from s3lake_tests.kit.oracles import run_jvm
 from s3lake_tests.lake.table.iceberg.shelf import FIVE, Shelf, loaded
-from s3lake_tests.sample_files import write_sample_file
+from s3lake_tests.sample_files import write_record_file, write_sample_file
 from s3lake_tests.sample_values import SAMPLES, show_sample, table_cells
 
 if TYPE_CHECKING:
@@ -174,6 +174,37 @@ def test_parquet_of_each_type_is_read_with_equal_rows(
 def test_parquet_of_the_types_of_spark_is_read_by_it_with_equal_rows(spark: "SparkSession", tmp_path: Path) -> None:
     path = write_file("parquet", tmp_path, left_out=NOT_OF_SPARK)
     assert_equal_rows(spark.read.parquet(str(path)).orderBy("n").toArrow(), "spark", left_out=NOT_OF_SPARK)
+
+
+IN_TWO_CASES: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "duckdb": lambda path: read_by_duckdb(path, None).select(["Id", "id_1"]).to_pylist(),
+    "polars": lambda path: read_by_polars(path, None).select(["Id", "id"]).to_pylist(),
+    "pyarrow": lambda path: read_by_pyarrow(path, None).select(["Id", "id"]).to_pylist(),
+}
+
+
+def write_two_cases(directory: Path) -> Path:
+    """Write a file with two columns whose names differ in case only."""
+    records = [{"n": 1, "Id": 1, "id": "a"}, {"n": 2, "Id": 2, "id": "b"}]
+    return write_record_file(directory, {"type": "parquet"}, {}, records)
+
+
+@pytest.mark.parametrize("reader", IN_TWO_CASES)
+def test_names_that_differ_in_case_only_are_read_as_two_columns(reader: str, tmp_path: Path) -> None:
+    rows = [tuple(row.values()) for row in IN_TWO_CASES[reader](write_two_cases(tmp_path))]
+    assert rows == [(1, "a"), (2, "b")]
+
+
+def test_names_that_differ_in_case_only_need_a_setting_of_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    path = str(write_two_cases(tmp_path))
+    with pytest.raises(AnalysisException, match="COLUMN_ALREADY_EXISTS"):
+        spark.read.parquet(path)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = spark.read.parquet(path).orderBy("n").select("Id", "id").collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [tuple(row) for row in rows] == [(1, "a"), (2, "b")]
 
 
 @pytest.mark.parametrize("text", NOT_OF_SPARK)
