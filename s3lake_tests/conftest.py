@@ -120,6 +120,18 @@ def pytest_runtest_setup() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: "pytest.FixtureDef[object]", request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let pytest keep the failure for the tests that share the fixture, as it does not keep an interrupt."""
+    try:
+        return (yield from report_timeout())
+    except TestTimeout as error:
+        fixturedef.cached_result = (None, fixturedef.cache_key(request), (error, error.__traceback__))
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     """Report a limit that passes in the test's own code in the same way."""
     return (yield from report_timeout())
@@ -132,7 +144,7 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
 
 
 def report_timeout() -> Generator[None, object, object]:
-    """What the three hooks above do: a test that is out of time has failed."""
+    """What the hooks above do: a test that is out of time has failed."""
     try:
         return (yield)
     except OutOfTime as limit:

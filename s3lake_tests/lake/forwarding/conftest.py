@@ -173,7 +173,7 @@ _SAME = pytest.mark.slow("a destination is a destination: PostgreSQL is always t
 CLAIMED = [
     pytest.param("in_mongodb", marks=[pytest.mark.mongodb, _SAME]),
     "in_search",
-    pytest.param("in_elastic", marks=[pytest.mark.jvm, pytest.mark.timeout(900), _REAL]),
+    pytest.param("in_elastic", marks=[pytest.mark.jvm, _REAL]),
 ]
 """Destinations without transactions, whose writers claim an hour (`lake/forwarding/ledger.py`)."""
 
