@@ -119,6 +119,8 @@ def committed(bucket: Bucket, routes: Iterable[tuple[str, str]]) -> dict[tuple[s
         for tile in _present(bucket, objects, sink, topic):
             for number, part in tile["partitions"].items():
                 place = sink, topic, int(number)
+                if place in reached and part["start"] > reached[place]:
+                    waiting.add(place)  # an hour between has no tile yet
                 if place not in waiting:
                     reached[place] = max(reached.get(place, 0), int(part["committed"]))
                 if part["committed"] != part["end"]:

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -101,7 +102,9 @@ def main() -> None:
             _configure(made, s3.url, kafka.bootstrap_servers, catalog)
             told = _soaked(made, clock, (s3, kafka), catalog, options)
             print(_in_words(told))
-            print(json.dumps({**vars(options), **told}), flush=True)
+            print(json.dumps({**vars(options), **told}, default=str), flush=True)
+            if options.keep is not None and not told["clean"]:
+                shutil.copytree(scratch, options.keep, symlinks=True, ignore=_list_sockets)
     sys.exit(0 if told["clean"] else 1)
 
 
@@ -324,10 +327,16 @@ def _temporary_files(directory: str) -> Iterator[None]:
         tempfile.tempdir = before
 
 
+def _list_sockets(directory: str, names: list[str]) -> list[str]:
+    """The names that cannot be copied."""
+    return [name for name in names if Path(directory, name).is_socket() or Path(directory, name).is_fifo()]
+
+
 def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10, help="of harm (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of all that is drawn (default: %(default)s)")
     parser.add_argument("--store", choices=STORES, default="versitygw", help="(default: %(default)s)")
     parser.add_argument("--records", type=int, default=100, help="a second in each topic (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="copy what the servers keep there if it is not clean")
     return parser.parse_args()

@@ -7,7 +7,7 @@ from typing import Any
 from trials.checker import Former, Left, check, committed
 from trials.truth import Place, Seen, Truth
 
-FORMER, PRESENT = "2026-11-20T05", "2026-11-20T06"
+FORMER, PRESENT, LATER = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
 
 class Bucket:
@@ -119,3 +119,11 @@ def test_a_sink_has_come_to_the_first_hour_that_is_not_whole():
 
     bucket.head(hours=[[FORMER, PRESENT]], since=PRESENT)
     assert committed(bucket, [("events", "orders")]) == {("events", "orders", 0): 6}  # type: ignore[arg-type]
+
+
+def test_a_sink_has_come_to_the_first_hour_that_has_no_tile_yet():
+    bucket = Bucket()
+    bucket.tile(FORMER, (0, 2, 2))
+    bucket.tile(LATER, (4, 6, None))
+    bucket.head(hours=[[FORMER, FORMER], [LATER, LATER]], since=None)
+    assert committed(bucket, [("events", "orders")]) == {("events", "orders", 0): 2}  # type: ignore[arg-type]
