@@ -75,7 +75,7 @@ class Format(ConfigModel):
             if not low <= self.level <= high:
                 raise RuleError(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
         if self.framing is not None and spec.packed:
-            raise RuleError(f"format {self.type} is not a text format: take it out", "framing")
+            raise RuleError(f"format {self.type} is not a text format: take framing out", "framing")
         if self.type == "csv" and self.framing is not None and "\n" not in self.framing.between:
             raise RuleError(
                 f"{self.framing.between!r} does not end a line, and each record of CSV is a line: "
