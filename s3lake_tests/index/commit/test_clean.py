@@ -319,14 +319,14 @@ def test_a_spared_manifest_spares_no_other_manifest_of_its_hour(spared: Manifest
 
 
 class LateWriter(MemoryStore):
-    """A bucket in which the writer of commit `c` lists it just after its manifest is read for the first time."""
+    """A bucket in which the writer of commit `c` lists it just after its manifest is read, once it is `armed`."""
 
-    listed = False
+    armed = False
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         document = super().get(key, span)
-        if key.endswith("/c.json") and not self.listed:
-            self.listed = True
+        if key.endswith("/c.json") and self.armed:
+            self.armed = False
             index = TopicIndex(self, "index/sink", "orders", pace=PACE)
             tile, etag = index.existing_tile(FIVE)
             index.swap_tile(tile.revise(commits=("c",)), etag)
@@ -335,11 +335,10 @@ class LateWriter(MemoryStore):
 
 def test_a_commit_that_its_writer_lists_meanwhile_stays_and_is_not_reported():
     store = LateWriter()
-    store.listed = True
     index = TopicIndex(store, "index/sink", "orders", pace=PACE)
     index.create(index.tile_key(FIVE), Tile(FIVE, {0: TileRange(0, 0)}))
     index.record(Manifest("c", "orders", FIVE, {}))
-    store.listed = False
+    store.armed = True
 
     assert clean_index(index, now_ms=NOW) == []
     assert index.manifest_ids(FIVE) == ["c"]
