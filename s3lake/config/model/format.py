@@ -74,6 +74,13 @@ class Format(ConfigModel):
             low, high = codec.levels
             if not low <= self.level <= high:
                 raise RuleError(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
+        if self.type != "csv" and not self.header:
+            raise RuleError(f"a file of format {self.type} has no header line: take it out, or write csv", "header")
+        if self.type != "avro" and not self.connect_properties:
+            raise RuleError(
+                f"a file of format {self.type} has no schema with connect.*: take it out, or write avro",
+                "connect_properties",
+            )
         if self.framing is not None and spec.packed:
             raise RuleError(f"format {self.type} is not a text format: take framing out", "framing")
         if self.type == "csv" and self.framing is not None and "\n" not in self.framing.between:
@@ -183,6 +190,11 @@ class Envelope(ConfigModel):
                 raise RuleError(f"{field!r} is named twice: take one out", "fields", position)
         if self.bare and (self.style != "flat" or len(self.fields) != 1):
             raise RuleError("bare needs style flat and exactly one field", "bare")
+        if self.style != "flat" and self.value_encoding != "base64":
+            raise RuleError(f"style {self.style} has no value in CSV: take it out", "value_encoding")
+        for name in ("stream", "topic"):
+            if self.style != "iggy" and getattr(self, name):
+                raise RuleError(f"style {self.style} does not print it: take it out, or write style: iggy", name)
         return self
 
 

@@ -184,6 +184,11 @@ does not give => converter.value: bytes, layout.partition_by: [_value.a.b]
 does not give => layout.partition_by: [_key.region]
 1 => format.type: parquet, format.codec: snappy, format.level: 1
 1 => format.type: parquet, format.codec: none, format.level: 1
+a file of format parquet has no header line => format.type: parquet, format.header: false
+a file of format json has no schema with connect.* => format.connect_properties: false
+style record has no value in CSV => envelope.style: record, envelope.value_encoding: none
+style record does not print it => envelope.style: record, envelope.stream: events
+style flat does not print it => envelope.style: flat, envelope.topic: events
 envelope record is not supported for format csv => envelope.style: record, format.type: csv
 envelope record is not supported for format text; use format json, json_array, avro, parquet, or take =>
     envelope.style: record, format.type: text
