@@ -159,7 +159,7 @@ class Chaos:
             time.sleep(2)
 
     def _behind(self) -> dict[str, int]:
-        reached = committed(self._bucket, self._routes)
+        reached = committed(self._bucket, self._routes, START)
         lacks = {
             f"{sink} {topic} {partition}": end - reached.get((sink, topic, partition), 0)
             for (topic, partition), end in dict(self._truth.reached).items()
@@ -257,7 +257,7 @@ class Chaos:
 
     def _expire(self) -> None:
         """What all sinks have landed, and the checker has seen."""
-        reached = committed(self._bucket, self._routes)
+        reached = committed(self._bucket, self._routes, START)
         gone = []
         for (topic, partition), seen in dict(self._truth.reached).items():
             landed = min(reached.get((sink, topic, partition), 0) for sink, of_sink in self._routes if of_sink == topic)

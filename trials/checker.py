@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import boto3
@@ -20,6 +21,7 @@ from trials.truth import Identity, Poison, Truth
 
 INDEX = ".indexes"
 _TILE = len("2026-11-22T10.json")
+_HOUR = "%Y-%m-%dT%H"
 
 Intervals = dict[int, list[tuple[int, int]]]
 """By topic-partition, of offsets: half-open."""
@@ -52,6 +54,8 @@ class Found:
     Attributes:
         given_up: records that a topic which was deleted still had, and that were not landed then: nobody promised them.
         misplaced: records in an hour of an earlier or later topic of the same name.
+        expired: offsets that the index says Kafka had deleted before they were landed.
+        erased: records that the index says were erased.
     """
 
     lost: int = 0
@@ -65,6 +69,8 @@ class Found:
     rows: int = 0
     files: int = 0
     sealed: int = 0
+    expired: int = 0
+    erased: int = 0
 
     @property
     def clean(self) -> bool:
@@ -110,17 +116,25 @@ def landed(bucket: Bucket, sink: str, topic: str) -> Intervals:
     return _landed(_present(bucket, bucket.objects(), sink, topic))
 
 
-def committed(bucket: Bucket, routes: Iterable[tuple[str, str]]) -> dict[tuple[str, str, int], int]:
-    """Up to where each sink has all of the topics that there are now, by sink, topic and topic-partition."""
+def committed(bucket: Bucket, routes: Iterable[tuple[str, str]], start: str) -> dict[tuple[str, str, int], int]:
+    """Up to where each sink has all of the topics that there are now, by sink, topic and topic-partition.
+
+    An hour without a tile ends it: what was landed after that hour is not all there is.
+
+    Args:
+        start: the first hour of every sink.
+    """
     objects = bucket.objects()
     reached: dict[tuple[str, str, int], int] = {}
     waiting: set[tuple[str, str, int]] = set()
     for sink, topic in routes:
+        due = _since(bucket, objects, sink, topic) or start
         for tile in _present(bucket, objects, sink, topic):
+            if tile["hour"] != due:
+                break
+            due = _next_hour(due)
             for number, part in tile["partitions"].items():
                 place = sink, topic, int(number)
-                if place in reached and part["start"] > reached[place]:
-                    waiting.add(place)  # an hour between has no tile yet
                 if place not in waiting:
                     reached[place] = max(reached.get(place, 0), int(part["committed"]))
                 if part["committed"] != part["end"]:
@@ -150,8 +164,10 @@ def check(
             found.sealed += None not in ends and all(
                 part["end"] == part["committed"] for part in tile["partitions"].values()
             )
+            found.expired += sum(end - first for _, first, end in tile.get("expired", ()))
             for commit in tile["commits"]:
                 manifest = json.loads(bucket.body(f"{INDEX}/{sink}/{topic}/{tile['hour']}/{commit}.json"))
+                found.erased += sum(read.get("erased", 0) for read in manifest["partitions"].values())
                 files |= {file["key"]: _File(topic, _life(tile, lives), file) for file in manifest["files"]}
     visible = {key for key in objects if key.startswith(f"{sink}/")}
     theirs = left.objects if left else {}
@@ -292,6 +308,10 @@ def _present(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> I
     """Tiles of the topic that there is now."""
     first = _since(bucket, objects, sink, topic) or ""
     yield from (tile for tile in _tiles(bucket, objects, sink, topic) if tile["hour"] >= first)
+
+
+def _next_hour(hour: str) -> str:
+    return (datetime.strptime(hour, _HOUR) + timedelta(hours=1)).strftime(_HOUR)
 
 
 def _since(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> str | None:

@@ -25,13 +25,13 @@ class Bucket:
     def head(self, **head: Any) -> None:
         self.bodies[".indexes/events/orders/topic.json"] = json.dumps(head).encode()
 
-    def tile(self, hour: str, span: tuple[int, int, int | None], *ids: str) -> None:
-        """One topic-partition from, committed and end; its file holds these."""
+    def tile(self, hour: str, span: tuple[int, int, int | None], *ids: str, expired: int = 0, erased: int = 0) -> None:
+        """One topic-partition from, committed and end; its file holds these, and its first offsets had expired."""
         key = f"events/orders/{hour}.json"
         self.bodies[key] = b"".join(b'{"id":"%s"}\n' % one.encode() for one in ids)
         part = dict(zip(("start", "committed", "end"), span, strict=True))
-        document = {"hour": hour, "partitions": {"0": part}, "commits": ["c"], "expired": []}
-        manifest = {"files": [{"key": key, "kind": "data"}]}
+        document = {"hour": hour, "partitions": {"0": part}, "commits": ["c"], "expired": [[0, 0, expired]]}
+        manifest = {"files": [{"key": key, "kind": "data"}], "partitions": {"0": {**part, "erased": erased}}}
         self.bodies[f".indexes/events/orders/{hour}.json"] = json.dumps(document).encode()
         self.bodies[f".indexes/events/orders/{hour}/c.json"] = json.dumps(manifest).encode()
 
@@ -103,6 +103,13 @@ def test_a_record_that_a_connector_left_counts_once():
     assert checked(bucket, ["a", "b"], left=Left("orders", theirs)).duplicated == 1
 
 
+def test_a_lost_record_is_told_beside_what_the_index_calls_expired_and_erased():
+    bucket = Bucket()
+    bucket.tile(PRESENT, (0, 4, None), "c", expired=2, erased=1)
+    found = checked(bucket, ["a", "b", "c", "d"])
+    assert (found.lost, found.expired, found.erased) == (3, 2, 1)
+
+
 def test_a_connectors_object_that_was_changed_is_absent():
     bucket = Bucket()
     bucket.bodies["events/orders/theirs.json"] = b'{"id":"a"}\n{"id":"b"}\n'
@@ -115,10 +122,10 @@ def test_a_sink_has_come_to_the_first_hour_that_is_not_whole():
     bucket.tile(FORMER, (0, 2, 4))
     bucket.tile(PRESENT, (4, 6, None))
     bucket.head(hours=[[FORMER, PRESENT]], since=None)
-    assert committed(bucket, [("events", "orders")]) == {("events", "orders", 0): 2}  # type: ignore[arg-type]
+    assert committed(bucket, [("events", "orders")], FORMER) == {("events", "orders", 0): 2}  # type: ignore[arg-type]
 
     bucket.head(hours=[[FORMER, PRESENT]], since=PRESENT)
-    assert committed(bucket, [("events", "orders")]) == {("events", "orders", 0): 6}  # type: ignore[arg-type]
+    assert committed(bucket, [("events", "orders")], FORMER) == {("events", "orders", 0): 6}  # type: ignore[arg-type]
 
 
 def test_a_sink_has_come_to_the_first_hour_that_has_no_tile_yet():
@@ -126,4 +133,11 @@ def test_a_sink_has_come_to_the_first_hour_that_has_no_tile_yet():
     bucket.tile(FORMER, (0, 2, 2))
     bucket.tile(LATER, (4, 6, None))
     bucket.head(hours=[[FORMER, FORMER], [LATER, LATER]], since=None)
-    assert committed(bucket, [("events", "orders")]) == {("events", "orders", 0): 2}  # type: ignore[arg-type]
+    assert committed(bucket, [("events", "orders")], FORMER) == {("events", "orders", 0): 2}  # type: ignore[arg-type]
+
+
+def test_a_sink_whose_first_hour_has_no_tile_yet_has_come_nowhere():
+    bucket = Bucket()
+    bucket.tile(PRESENT, (4, 6, None))
+    bucket.head(hours=[[PRESENT, PRESENT]], since=None)
+    assert committed(bucket, [("events", "orders")], FORMER) == {}  # type: ignore[arg-type]
