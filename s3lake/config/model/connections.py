@@ -1,5 +1,6 @@
 """How Kafka, another source of topics, and Spark are reached."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, SecretStr, field_validator, model_validator
@@ -11,6 +12,10 @@ _MASKED = PlainSerializer(lambda value: mask_value("master", value))  # of Spark
 _SERVER = r"\s*(\w+://)?([^\s:/,]+|\[[0-9A-Fa-f:.]+\]):\d+\s*"
 _SERVERS = matches(f"{_SERVER}(,{_SERVER})*", "write HOST:PORT, several with commas")
 _ADDRESS = matches(r"([^\s:/,@]+|\[[0-9A-Fa-f:.]+\]):\d+", "write HOST:PORT, without a user")
+_MASTER = re.compile(
+    r"local(\[(\*|\d+)(,\s*\d+)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|[a-z][a-z0-9+.-]*://[^\s/].*"
+)
+"""Spark's own, and what a cluster manager's plugin may add: an address of its own scheme."""
 _OURS = ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit")
 
 
@@ -117,3 +122,13 @@ class Spark(ConfigModel):
     master: Annotated[str, _MASKED] = Field(default="local[*]", repr=False)
     driver_memory: Annotated[str, matches(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")] = "1g"
     conf: Properties = Field(default_factory=dict, repr=False)
+
+    @field_validator("master")
+    @classmethod
+    def _check_master(cls, value: str) -> str:
+        if not _MASTER.fullmatch(value):
+            raise ValueError(
+                f"{mask_value('master', value)!r} is not a master of Spark: write local[N], local[*], yarn, "
+                "spark://HOST:PORT, k8s://HOST:PORT, or sc://HOST:PORT for a server of warm sessions"
+            )
+        return value

@@ -11,6 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from s3lake.config.model.base import ConfigModel, Duration, RuleError, at_least, lasts_at_least, matches
 from s3lake.text.masking import is_masked
 
+_REGION = matches(
+    r"(?![0-9]+$)(?!-)[A-Za-z0-9-]{1,63}(?<!-)", "a region is a part of a host name, for example eu-central-1"
+)
 _KEY_BYTES = 32
 _TAGS, _OFFSET_TAGS, _TAG_NAME, _TAG_VALUE = 10, 3, 128, 256
 _TAG = re.compile(r"[\w +\-=.:/@]*")
@@ -208,7 +211,7 @@ class S3(ConfigModel):
     """
 
     endpoint_url: str | None = None
-    region: str = "us-east-1"
+    region: Annotated[str, _REGION] = "us-east-1"
     path_style: bool = True
     max_pool_connections: Annotated[int, at_least(1)] = 50
     credentials: (

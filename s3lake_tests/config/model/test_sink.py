@@ -279,24 +279,7 @@ def test_a_sink_is_found_by_its_name() -> None:
         make_config(sink()).sink("clicks")
 
 
-# Kafka, S3, Spark
-
-
-@pytest.mark.parametrize("servers", ["", "localhost", "a:1,,b:2", "a:1, b", "http://"])
-def test_bootstrap_servers_are_hosts_with_ports(servers: str) -> None:
-    with pytest.raises(ValidationError, match="HOST:PORT"):
-        Kafka(bootstrap_servers=servers)
-
-
-@pytest.mark.parametrize("servers", ["localhost:9092", "a:1, b:2", "[::1]:9092", "SASL_SSL://kafka.example:9093"])
-def test_usual_bootstrap_servers_are_accepted(servers: str) -> None:
-    assert Kafka(bootstrap_servers=servers).bootstrap_servers == servers
-
-
-@pytest.mark.parametrize("name", ["group.id", "isolation.level", "enable.auto.commit", "bootstrap.servers"])
-def test_properties_that_s3lake_sets_itself_are_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="is set by s3lake"):
-        Kafka(bootstrap_servers="a:1", properties={name: "x"})
+# S3
 
 
 @pytest.mark.parametrize("url", ["minio:9000", "ftp://minio", "http://minio/bucket", "http://minio?x=1", ""])
@@ -304,8 +287,6 @@ def test_an_endpoint_is_an_address_without_a_path(url: str) -> None:
     with pytest.raises(ValidationError, match="is not an endpoint"):
         Config(kafka=Kafka(bootstrap_servers="a:1"), s3={"endpoint_url": url}, sinks=(sink(),))  # type: ignore[arg-type]
 
-
-# S3
 
 MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
@@ -322,6 +303,8 @@ MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
         ({"objects": {"storage_class": "DEEP_ARCHIVE"}}, "'GLACIER_IR'"),
         ({"objects": {"acl": "everybody"}}, "bucket-owner-full-control"),
         ({"accelerate": True}, "path_style: false"),
+        ({"region": "eu central 1"}, "a region is a part of a host name"),
+        ({"region": ""}, "a region is a part of a host name"),
         ({"credentials": "instance", "profile": "lake"}, "credentials: profile"),
         ({"credentials": "anonymous", "role": {"arn": "arn:aws:iam::1:role/a"}}, "cannot assume a role"),
         ({"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "t", "external_id": "e"}}, "no external id"),
