@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined]
 
 from s3lake import hours
@@ -248,7 +248,7 @@ class _Query:
         answered = {}
         for key, future in self._list_offsets(keys, spec).items():
             with contextlib.suppress(_Retry):
-                answered[key.topic, key.partition] = self._await_result(future)
+                answered[key.topic, key.partition] = self._await_offset(future)
         return answered
 
     def read_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
@@ -274,7 +274,7 @@ class _Query:
         if not keys:
             return [{} for _ in specs]
         asked = [self._list_offsets(keys, spec) for spec in specs]
-        answered = [{key.partition: self._await_result(future) for key, future in answers.items()} for answers in asked]
+        answered = [{key.partition: self._await_offset(future) for key, future in answers.items()} for answers in asked]
         if _LATEST in specs:
             latest = answered[specs.index(_LATEST)]
             self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
@@ -290,7 +290,7 @@ class _Query:
         errors: dict[str, Exception] = {}
         for key, future in self._list_offsets(keys, _LATEST).items():
             try:
-                ends.setdefault(key.topic, {})[key.partition] = self._await_result(future).offset
+                ends.setdefault(key.topic, {})[key.partition] = self._await_offset(future).offset
             except (S3LakeError, _Retry) as error:
                 errors[key.topic] = error
         if len(errors) == len(ends.keys() | errors.keys()):
@@ -331,6 +331,13 @@ class _Query:
             raise self._to_exception(error.args[0]) from None
         except FutureTimeoutError:
             raise self._unavailable("no answer") from None
+
+    def _await_offset(self, future: Future[Any]) -> Any:
+        """Return what a broker answers about an offset: -1 if no record has the timestamp."""
+        answer = self._await_result(future)
+        if answer.offset == OFFSET_INVALID:  # the connection ended first, and librdkafka (2.16) makes no error of it
+            raise _Retry("the connection ended before the answer came")
+        return answer
 
     def _to_exception(self, error: KafkaError) -> Exception:
         if error.code() in _MISSING:
