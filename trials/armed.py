@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
-from trials.kafka_proxy import ProxiedKafka
+from s3lake_tests.kit.kafka_proxy import ProxiedKafka
 from trials.s3_proxy import Answer, ProxiedS3
 
 SLOW_S = 50.0
@@ -111,7 +111,7 @@ class ArmedKafka(ProxiedKafka):
         with self._lock:
             self._at, self._answered, self._strike, self.requests = at, answered, strike or _nothing, 0
 
-    def fault(self) -> str | None:
+    def fault(self, api_key: int) -> str | None:  # noqa: ARG002 (every kind)
         with self._lock:
             self.requests += 1
             if self.requests != self._at:

@@ -18,12 +18,15 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets, match_topics
 from s3lake_tests.kit.cost import PATIENCE_S
+from s3lake_tests.kit.kafka_proxy import ProxiedKafka
 from s3lake_tests.kit.lake import Topics, at
 from s3lake_tests.kit.processes import until
 
 HOUR = "2026-01-05T10"
 NEXT = "2026-01-05T11"
 PASSWORD = "hunter2-hunter2"
+LIST_OFFSETS = 2
+"""The number of such requests in Kafka's protocol."""
 FOR_EVER = {"socket.timeout.ms": "300000", "socket.connection.setup.timeout.ms": "300000"}
 """As long as librdkafka allows: a question that waited so long would take at least PATIENCE_S."""
 """Its own limit of a request, which would be waited for if ours did not count; no busy machine needs that long."""
@@ -344,6 +347,38 @@ class TestBrokersDown:
     def test_the_reason_of_the_connection_is_in_the_error(self) -> None:
         with pytest.raises(KafkaUnavailableError, match="Failed to resolve"):
             KafkaOffsets("no-such-host.invalid:9092", timeout_s=0.5).topics()
+
+
+class Forgetful(ProxiedKafka):
+    """Ends the connection in place of one answer about offsets: of the request of this number."""
+
+    def __init__(self, bootstrap_servers: str, number: int) -> None:
+        super().__init__(bootstrap_servers)
+        self._left = number
+
+    def fault(self, api_key: int) -> str | None:
+        self._left -= api_key == LIST_OFFSETS
+        return "unanswered" if api_key == LIST_OFFSETS and self._left == 0 else None
+
+
+class TestLostAnswers:
+    @pytest.mark.parametrize("lost", [1, 2, 3, 4])
+    def test_an_answer_that_is_lost_is_never_taken_for_no_record(self, topics: Topics, lost: int) -> None:
+        topic = topics.topic()
+        write(topics, topic, [at(NEXT)] * 3)
+        with Forgetful(topics.kafka.bootstrap_servers, lost) as proxy:
+            offsets = KafkaOffsets(proxy.bootstrap_servers, timeout_s=PATIENCE_S)
+            (log,) = offsets.snapshot(topic, HOUR).partitions.values()
+        assert (log.log_start, log.log_end, log.hour_start, log.hour_end) == (0, 3, 0, 0)
+
+    @pytest.mark.parametrize("lost", [1, 2, 3, 4])
+    def test_a_topic_whose_answer_is_lost_is_left_out_of_many(self, topics: Topics, lost: int) -> None:
+        topic = topics.topic()
+        write(topics, topic, [at(NEXT)] * 3)
+        with Forgetful(topics.kafka.bootstrap_servers, lost) as proxy:
+            offsets = KafkaOffsets(proxy.bootstrap_servers, timeout_s=PATIENCE_S)
+            assert offsets.snapshots([topic], HOUR) in ({}, {topic: offsets.snapshot(topic, HOUR)})
+            assert offsets.snapshots([topic], HOUR)[topic].partitions[0].hour_end == 0
 
 
 class TestWrongProperties:
